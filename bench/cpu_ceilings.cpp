@@ -1,7 +1,7 @@
-// Measures what this CPU can do at most, on all threads at once:
+// Measures the peak rates of this CPU, on all threads at once:
 //   cpu_ceilings [THREADS]
-// Prints one JSON object: the rate of matrix products whose operands stay in the nearest cache, for
-// each precision whose products it has, and of copies in memory, counting what is read and written.
+// Prints one JSON object: the rate of matrix products whose operands stay in the L1 cache, for each
+// precision that the CPU supports, and the rate of memory copies, counting bytes read and written.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -25,12 +25,13 @@ using namespace fovea;
 using namespace fovea::cpu;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kRounds = 7;  // the best one counts
+constexpr int kRounds = 7;  // the best round is reported
 constexpr double kSeconds = 0.2;
-constexpr std::int64_t kUnits = 128;  // of the inner dimension: both operands take 32 KiB at most
+// Inner dimension in units: both operands together take 32 KiB at most.
+constexpr std::int64_t kUnits = 128;
 constexpr std::size_t kCopyBytes = std::size_t{64} << 20;
 
-/// Work per second of all threads: `work` of each of the calls that fit the time.
+/// Returns the work per second of all threads together; each call does the amount `work`.
 template <typename Call>
 double rate(ThreadPool& pool, double work, const Call& call) {
   double best = 0;
@@ -67,7 +68,7 @@ double matrix_rate(ThreadPool& pool, DType type) {
   std::minstd_rand random(1);
   const auto fill = [&](AlignedBuffer<Unit>& units, std::int64_t count) {
     units = AlignedBuffer<Unit>(static_cast<std::size_t>(count));
-    // Operands of either kind: small integers, or floats between 1/2 and 2.
+    // Integers are small, and floats lie between 1/2 and 2.
     const Unit base = type == DType::kF32 ? 0x3f000000U : type == DType::kBF16 ? 0x3f003f00U : 0;
     const Unit mask = type == DType::kF32    ? 0x00ffffffU
                       : type == DType::kBF16 ? 0x00ff00ffU

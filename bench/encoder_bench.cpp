@@ -1,4 +1,4 @@
-// Measures encoder rates by batch size, with the share of time of each place in the network:
+// Measures the encoder's rate at each batch size, and each operator's share of the time:
 //   encoder_bench MODEL [--batch 1,32] [--precision fp32] [--threads 0] [--seconds 5]
 // Prints one JSON object. It times encode() alone, on random pixels, after a warm-up.
 #include <algorithm>
@@ -27,12 +27,12 @@ struct Options {
   std::string model;
   std::vector<std::int64_t> batches{1, 32};
   EncoderOptions encoder;
-  double seconds = 5;  // per batch size; at least kMinRepeats calls in any case
+  double seconds = 5;  // per batch size, and for kMinRepeats calls at least
 };
 
 constexpr std::size_t kMinRepeats = 3;
 
-double since(Clock::time_point start) {
+double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
@@ -101,14 +101,14 @@ std::string measure(model::Encoder& encoder, std::int64_t batch, double seconds)
   if (!std::ranges::all_of(embeddings, [](float value) { return std::isfinite(value); })) {
     fail("an embedding of a batch of {} is not finite", batch);
   }
-  // The profile starts here, because the first call also makes primitives.
+  // The first call also creates oneDNN primitives, so the profile starts after it.
   encoder.reset_profile();
   std::vector<double> times;
   const auto start = Clock::now();
-  while (times.size() < kMinRepeats || since(start) < seconds) {
+  while (times.size() < kMinRepeats || seconds_since(start) < seconds) {
     const auto call = Clock::now();
     encoder.encode(patches, batch, embeddings);
-    times.push_back(since(call));
+    times.push_back(seconds_since(call));
   }
   std::ranges::sort(times);
   const auto images = static_cast<double>(batch);
@@ -125,7 +125,7 @@ int run(int argc, char** argv) {
   const auto start = Clock::now();
   const model::Checkpoint checkpoint(options.model);
   model::Encoder encoder(checkpoint, make_backend(options.encoder));
-  const double load = since(start);
+  const double load = seconds_since(start);
   std::string results;
   for (const std::int64_t batch : options.batches) {
     results += (results.empty() ? "\n  " : ",\n  ") + measure(encoder, batch, options.seconds);

@@ -23,7 +23,7 @@ namespace {
 template <typename Work>
 double rate(double seconds, Work work) {
   using Clock = std::chrono::steady_clock;
-  work();  // warm: buffers, weights
+  work();  // warm-up: allocates buffers and computes filter weights
   const auto start = Clock::now();
   double elapsed = 0.0;
   int count = 0;
@@ -37,7 +37,7 @@ double rate(double seconds, Work work) {
 
 int run(std::span<char*> arguments) {
   if (arguments.size() != 6) {
-    std::cerr << "use: image_bench SECONDS HEIGHT WIDTH FILTER FILE\n";
+    std::cerr << "usage: image_bench SECONDS HEIGHT WIDTH FILTER FILE\n";
     return 2;
   }
   const double seconds = std::stod(arguments[1]);

@@ -1,4 +1,4 @@
-"""Measures image rates of Fovea and Pillow: on the same bytes and core, in the same run, in turns.
+"""Measures image rates of Fovea and Pillow on the same bytes and core, in alternating rounds of one run.
 
     python3 bench/image_peers.py [--bench build/release/bin/image_bench] [--rounds 5]
 
@@ -26,7 +26,7 @@ SIDE, FILTER = 224, Image.Resampling.BILINEAR
 
 
 def sources(folder: pathlib.Path) -> dict[str, pathlib.Path]:
-    """A photograph as a web picture, and as a camera's file with camera-like detail."""
+    """Writes a photograph at the size of a web image and at that of a camera, with noise like that of a sensor."""
     import numpy
 
     photo = Image.open(SAMPLES / "cat.jpg").convert("RGB")
@@ -69,7 +69,7 @@ def fovea(program: str, path: pathlib.Path, seconds: float) -> dict[str, float]:
 
 
 def check(tool: pathlib.Path, path: pathlib.Path) -> None:
-    """Exits when pixels differ, because a rate of wrong pixels is meaningless."""
+    """Exits when pixels differ, because the rate of a wrong result is meaningless."""
     question = f"{SIDE} {SIDE} {int(FILTER)} {path}\n"
     answer = subprocess.check_output([tool], input=question.encode())
     pixels = answer[answer.index(b"\n") + 1 :]

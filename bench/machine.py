@@ -1,4 +1,4 @@
-"""Describes where a figure was measured: machine, software versions, commit. Stored beside every result."""
+"""Describes where a figure was measured: machine, software versions, commit. Every result includes the description."""
 
 import contextlib
 import datetime
@@ -17,7 +17,7 @@ sys.path.append(str(ROOT / "scripts"))
 from cpus import available as cpus  # noqa: E402, F401
 
 PACKAGES = ("torch", "torchvision", "torchao", "transformers", "onnxruntime", "openvino", "nncf", "pillow", "numpy")
-PEERS_OF_SEARCH = ("faiss-cpu", "usearch")
+SEARCH_PEERS = ("faiss-cpu", "usearch")
 ISA_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 
 
@@ -39,16 +39,16 @@ def _memory_gib() -> float:
 
 
 def _versions() -> dict:
-    found = {"python": platform.python_version()}
-    for package in PACKAGES + PEERS_OF_SEARCH:
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES + SEARCH_PEERS:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[package] = importlib.metadata.version(package)
-    return found
+            versions[package] = importlib.metadata.version(package)
+    return versions
 
 
 def gpu() -> dict:
-    """Name, driver, and clocks and power of CUDA's first device as they are now, from nvidia-smi; empty without a
-    GPU."""
+    """Returns the name, driver, current clocks and power limit of the first CUDA device, from nvidia-smi, or {} without
+    a GPU."""
     fields = {
         "name": "name",
         "driver": "driver_version",
@@ -70,24 +70,25 @@ def gpu() -> dict:
 
 
 def commit(program=PROGRAM) -> str:
-    """The commit that the measured program was built from, with "-modified" where its sources were others, as the
-    program says itself; "unknown" when it does not. bench/report shows no result but of a commit of this history."""
+    """Returns the commit that the measured program was built from, as the program reports it, with "-modified" where
+    its sources had uncommitted changes, or "unknown". bench/report accepts only commits of this history."""
     try:
-        said = subprocess.run([str(program), "--version"], check=True, capture_output=True, text=True).stdout
+        output = subprocess.run([str(program), "--version"], check=True, capture_output=True, text=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    found = re.search(r"^commit\s+(\S+)$", said, re.M)
-    return found[1] if found else "unknown"
+    match = re.search(r"^commit\s+(\S+)$", output, re.M)
+    return match[1] if match else "unknown"
 
 
 def host() -> str:
-    """Tells this machine, since it was started, from others of its kind: figures of two hosts are never one result."""
+    """Returns an identifier of this host since its last boot, so that figures of two hosts are never merged into one
+    result."""
     return pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
 
 
 def describe(program=PROGRAM, device="cpu") -> dict:
-    """What `program` measures on; the GPU is part of it where `device` is one."""
-    found = {
+    """Describes the machine and the software that `program` runs on, and the GPU where `device` is a GPU."""
+    description = {
         "date": datetime.date.today().isoformat(),
         "commit": commit(program),
         "cpu": _cpu(),
@@ -96,11 +97,11 @@ def describe(program=PROGRAM, device="cpu") -> dict:
         "host": host(),
         "versions": _versions(),
     }
-    return found | {"gpu": gpu()} if device.startswith("cuda") else found
+    return description | {"gpu": gpu()} if device.startswith("cuda") else description
 
 
-def hand_over(result: dict, path: pathlib.Path | None) -> None:
-    """Writes what was measured to `path`, or to standard output."""
+def write_result(result: dict, path: pathlib.Path | None) -> None:
+    """Writes a result to `path`, or to standard output."""
     text = json.dumps(result, indent=1) + "\n"
     if path:
         path.write_text(text)

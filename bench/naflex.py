@@ -1,16 +1,16 @@
-"""Measures a NaFlex model's encoder beside transformers, which pads its images: same weights, sizes and batches, in
-turns.
+"""Compares the encoder rate of a NaFlex model with that of transformers, which pads images: same weights, sizes and
+batches, in alternating rounds.
 
     python3 bench/naflex.py MODEL [--device cpu] [--precision fp32,bf16] [--batch 1,8,32] [--rounds 3] [--seconds 3]
                             [--threads 0] [--attention sdpa,eager] [--no-compile] [--fovea build/release/bin/fovea] [--json FILE]
 
-Images have the proportions of photos, those that `fovea bench` takes (src/image/target_size.cpp), in its order. Before
-anything is timed, Fovea's embeddings of such photos, and transformers' in the type that is timed, are compared with
-transformers' in fp32 on the CPU. Both engines are timed without decoding, from patches in the host's memory to
-embeddings there: transformers' are float patches, padded to max_num_patches, with their mask, from page-locked memory.
-On a GPU `device_images_per_second` is the network alone, without the copies. torch.compile is that of transformers'
-first attention, for each batch size alone. An engine that is left out is listed with its reason, as Fovea is for
---device cuda with --precision fp32."""
+The images have the aspect ratios of photos, the same as in `fovea bench` (src/image/target_size.cpp) and in the same
+order. Before anything is timed, embeddings of such photos by Fovea, and by transformers in the measured type, are
+compared with those of transformers in fp32 on the CPU. Both engines are timed without decoding, from patches in host
+memory to embeddings in host memory: transformers reads float patches, padded to max_num_patches, and their mask, from
+page-locked memory. On a GPU, `device_images_per_second` is the rate of the network alone, without the copies.
+torch.compile compiles the first of --attention, once per batch size. An engine that is left out is listed with its
+reason, as Fovea is for --device cuda with --precision fp32."""
 
 import argparse
 import json
@@ -22,9 +22,9 @@ import machine
 import measuring
 import numpy
 import torch
-from measuring import attempt, in_turns, left_out, tell_beside
+from measuring import add_skipped_row, attempt, interleaved_results, log_against_best_peer
 from PIL import Image
-from programs import answer, log, words
+from programs import answer, command_arguments, log
 from transformers import Siglip2VisionModel
 from transformers.models.siglip2.image_processing_pil_siglip2 import Siglip2ImageProcessorPil
 
@@ -34,12 +34,12 @@ DEVICE_CALLS = 20
 
 
 class Transformers:
-    """transformers' model, on images that it pads."""
+    """Runs the model of transformers on padded images."""
 
     def __init__(self, options, precision, attention, compiled=False):
         dtype = TYPES.get(precision)
         if dtype is None:
-            raise RuntimeError("only its fp32 and bf16 are measured")
+            raise RuntimeError("measured only in fp32 and bf16")
         self.device, self.dtype = options.device, dtype
         model = Siglip2VisionModel.from_pretrained(options.model, dtype=dtype, attn_implementation=attention)
         self.model = model.eval().to(self.device)
@@ -48,11 +48,11 @@ class Transformers:
             self.model = torch.compile(self.model, dynamic=False)
 
     def inputs(self, images, batch):
-        """Padded images, as many as a batch has, where the engine reads them."""
+        """Returns a batch of padded images in host memory, page-locked for a GPU."""
         chosen = [number % len(images["pixel_values"]) for number in range(batch)]
-        found = {name: values[chosen] for name, values in images.items()}
-        found["pixel_values"] = found["pixel_values"].to(self.dtype)
-        return {name: values.pin_memory() if self.device == "cuda" else values for name, values in found.items()}
+        batch_inputs = {name: values[chosen] for name, values in images.items()}
+        batch_inputs["pixel_values"] = batch_inputs["pixel_values"].to(self.dtype)
+        return {name: values.pin_memory() if self.device == "cuda" else values for name, values in batch_inputs.items()}
 
     def to_device(self, inputs):
         return {name: values.to(self.device, non_blocking=True) for name, values in inputs.items()}
@@ -62,18 +62,18 @@ class Transformers:
             return self.model(**self.to_device(inputs)).pooler_output.float().cpu().numpy()
 
     def rate(self, inputs, seconds):
-        """(images per second from host to host, those of the network alone or None): medians of calls."""
+        """Returns images per second from host to host, and those of the network alone or None, by medians of calls."""
         batch = len(inputs["pixel_values"])
-        whole = measuring.rate(lambda: self.embed(inputs), batch, seconds, warm_up=2)
-        return whole, batch / self.device_seconds(inputs) if self.device == "cuda" else None
+        host_rate = measuring.rate(lambda: self.embed(inputs), batch, seconds, warm_up=2)
+        return host_rate, batch / self.device_seconds(inputs) if self.device == "cuda" else None
 
     def device_seconds(self, inputs):
-        there, pairs = self.to_device(inputs), []
+        device_inputs, pairs = self.to_device(inputs), []
         with torch.inference_mode():
             for _ in range(DEVICE_CALLS):
                 pair = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
                 pair[0].record()
-                self.model(**there)
+                self.model(**device_inputs)
                 pair[1].record()
                 pairs.append(pair)
         torch.cuda.synchronize()
@@ -81,7 +81,7 @@ class Transformers:
 
 
 class Fovea:
-    """The program: `fovea embed` on photos of these sizes, and `fovea bench` on as many images."""
+    """Runs `fovea embed` on photos of SIZES, and `fovea bench` on batches of the same sizes."""
 
     def __init__(self, options, precision):
         self.options, self.precision = options, precision
@@ -89,7 +89,7 @@ class Fovea:
     def run(self, *positional, **names):
         options = self.options
         common = {"m": options.model, "device": options.device, "precision": self.precision, "threads": options.threads}
-        return answer(options.fovea, *words(*positional, **common, **names))
+        return answer(options.fovea, *command_arguments(*positional, **common, **names))
 
     def embed(self, photos, folder):
         out = folder / f"{self.precision}.npy"
@@ -97,12 +97,12 @@ class Fovea:
         return numpy.load(out)
 
     def rate(self, batch, seconds):
-        found = json.loads(self.run("bench", batch_size=batch, seconds=seconds, json=True))["figures"][0]
-        return found["images_per_second"], found.get("device_images_per_second") or None
+        figures = json.loads(self.run("bench", batch_size=batch, seconds=seconds, json=True))["figures"][0]
+        return figures["images_per_second"], figures.get("device_images_per_second") or None
 
 
-def made_photos(folder):
-    """Photos of SIZES, in their order, as files and as images."""
+def make_photos(folder):
+    """Makes photos of SIZES, in this order. Writes them as files and returns the images."""
     random = numpy.random.default_rng(0)
     images = []
     for number, (width, height) in enumerate(SIZES):
@@ -112,8 +112,8 @@ def made_photos(folder):
     return images
 
 
-def makers_of(options, precision, rows):
-    """Functions that make the engines, by name; what is not asked for becomes a row that says so."""
+def engine_makers(options, precision, rows):
+    """Returns functions that make the engines, by name; adds a row for an engine that the options exclude."""
     makers = {"fovea": lambda: Fovea(options, precision)}
     for attention in options.attention.split(","):
         makers[f"transformers {attention}"] = lambda attention=attention: Transformers(options, precision, attention)
@@ -121,7 +121,7 @@ def makers_of(options, precision, rows):
     if options.compile:
         makers[f"torch.compile {attention}"] = lambda: Transformers(options, precision, attention, True)
     else:
-        left_out(rows, f"torch.compile {attention}", precision, "--no-compile")
+        add_skipped_row(rows, f"torch.compile {attention}", precision, "--no-compile")
     return makers
 
 
@@ -129,7 +129,7 @@ def measure(options, folder):
     photos = folder / "photos"
     photos.mkdir()
     processor = Siglip2ImageProcessorPil.from_pretrained(options.model)
-    images = processor(made_photos(photos), return_tensors="pt")
+    images = processor(make_photos(photos), return_tensors="pt")
     exact = Siglip2VisionModel.from_pretrained(options.model, attn_implementation="eager").eval()
     with torch.inference_mode():
         truth = exact(**images).pooler_output.numpy()
@@ -138,35 +138,35 @@ def measure(options, folder):
     for precision in options.precision.split(","):
 
         def embedded(name, engine):
-            given = (photos, folder) if name == "fovea" else (engine.inputs(images, len(SIZES)),)
-            return measuring.least_cosine(engine.embed(*given), truth, precision)
+            arguments = (photos, folder) if name == "fovea" else (engine.inputs(images, len(SIZES)),)
+            return measuring.checked_cosine(engine.embed(*arguments), truth, precision)
 
-        makers = makers_of(options, precision, rows)
+        makers = engine_makers(options, precision, rows)
         engines = attempt(makers, precision, rows, lambda _, make: make())
         cosines = attempt(engines, precision, rows, embedded)
         for batch in measuring.numbers(options.batch):
 
             def rate(name, engine):
-                found = engine.rate(batch if name == "fovea" else engine.inputs(images, batch), options.seconds)
-                log(f"{precision} batch {batch}: {name} {found[0]:.2f} images/s")
-                return found
+                rates = engine.rate(batch if name == "fovea" else engine.inputs(images, batch), options.seconds)
+                log(f"{precision} batch {batch}: {name} {rates[0]:.2f} images/s")
+                return rates
 
-            rates = in_turns(options.rounds, engines, precision, rows, rate)
-            median = {name: statistics.median(rate for rate, _ in found) for name, found in rates.items()}
-            for name, found in rates.items():
+            rates = interleaved_results(options.rounds, engines, precision, rows, rate)
+            median = {name: statistics.median(rate for rate, _ in rounds) for name, rounds in rates.items()}
+            for name, rounds in rates.items():
                 row = {
                     "precision": precision,
                     "batch": batch,
                     "engine": name,
                     "images_per_second": median[name],
-                    "rounds": [rate for rate, _ in found],
+                    "rounds": [rate for rate, _ in rounds],
                     "minimum_cosine": cosines[name],
                 }
-                if all(alone is not None for _, alone in found):
-                    row["device_images_per_second"] = statistics.median(alone for _, alone in found)
+                if all(alone is not None for _, alone in rounds):
+                    row["device_images_per_second"] = statistics.median(alone for _, alone in rounds)
                 rows.append(row)
             peers = [name for name in median if name != "fovea"]
-            tell_beside(f"{precision} batch {batch}", "fovea", peers, median)
+            log_against_best_peer(f"{precision} batch {batch}", "fovea", peers, median)
     return {
         "model": pathlib.Path(options.model).name,
         "device": options.device,
@@ -184,16 +184,18 @@ def main():
     parser.add_argument("--batch", default="1,8,32")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--threads", type=int, default=0, help="of both engines; 0: one per CPU")
-    parser.add_argument("--attention", default="sdpa,eager", help="transformers' implementations")
-    parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="also torch.compile")
+    parser.add_argument("--threads", type=int, default=0, help="threads of both engines; 0: one per CPU")
+    parser.add_argument("--attention", default="sdpa,eager", help="attention implementations of transformers")
+    parser.add_argument(
+        "--compile", action=argparse.BooleanOptionalAction, default=True, help="also measure torch.compile"
+    )
     options = parser.parse_args()
     options.threads = options.threads or machine.cpus()
     torch.set_num_threads(options.threads)
-    measuring.without_tf32()
+    measuring.disable_tf32()
     where = machine.describe(options.fovea, options.device)
     with tempfile.TemporaryDirectory() as folder:
-        machine.hand_over({"machine": where, "naflex": [measure(options, pathlib.Path(folder))]}, options.json)
+        machine.write_result({"machine": where, "naflex": [measure(options, pathlib.Path(folder))]}, options.json)
 
 
 if __name__ == "__main__":

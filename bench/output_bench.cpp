@@ -1,7 +1,7 @@
-// The writing of an output alone: output_bench FOLDER ROWS BATCH [TOKENS WIDTH] writes rows of
-// random f16 that lie in memory, as `fovea embed --features` would, into a new folder and removes
-// it. The answer is one line of JSON: the seconds until the output is finished and synced, and
-// what the parts of it take alone: the checksum, the copy into the page cache, and the sync.
+// Measures the writing of an output: output_bench FOLDER ROWS BATCH [TOKENS WIDTH] writes rows of
+// random f16 values from memory into a new folder, as `fovea embed --features` would, and removes
+// the folder. Prints one line of JSON: the seconds until the output is finished and synced, and
+// those of the checksum, the copy into the page cache, and the sync, each measured alone.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -32,14 +32,14 @@ using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 namespace pipeline = fovea::pipeline;
 
-// Shards of as many rows as `fovea embed --features` gives them.
+// Size of a shard in `fovea embed --features`.
 constexpr std::uint64_t kShardBytes = std::uint64_t{256} << 20;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Calls part(bytes) until `total` bytes were passed on.
+/// Returns the seconds of calls of part(bytes) that process `total` bytes together.
 template <typename Part>
 double timed(std::span<const std::byte> batch, std::uint64_t total, const Part& part) {
   const auto start = Clock::now();
@@ -56,7 +56,7 @@ int run(const std::vector<std::string>& arguments) {
   }
   const fs::path folder = arguments[0];
   if (fs::exists(folder)) {
-    std::cerr << "output_bench: " << folder << " exists, and would be removed\n";
+    std::cerr << "output_bench: " << folder << " already exists; FOLDER must be new\n";
     return 2;
   }
   const std::uint64_t rows = std::stoull(arguments[1]);

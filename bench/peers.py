@@ -1,14 +1,13 @@
-"""Measures what other software reaches on the GPU: cuBLASLt through torch, transformers, torch.compile, torchao in 8
-bits.
+"""Measures other software on the GPU: cuBLASLt through torch, transformers, torch.compile, and torchao in 8 bits.
 
     python3 bench/peers.py [--model MODEL] [--sections gemm,encoder] [--batch 1024,256,32,8,1]
                            [--shapes patch_embed,qkv] [--no-compile] [--fovea PROGRAM] [--json FILE]
 
-Data is random, and outputs are compared with fp32 before anything is timed. Times are medians of device events over
-inputs of at least twice the L2 cache. `python -m fovea.lab.bench_attention` measures the peers of attention. A peer that
-fails, or that is left out, is listed with its reason. What was measured is saved after each peer, so that a run that
-ends early keeps it; those that it did not reach are listed, too. It needs torch with CUDA; the encoder section also
-needs transformers and a model folder."""
+Data is random, and outputs are compared with fp32 before anything is timed. Times are medians from CUDA events, over
+inputs of at least twice the L2 cache. `python -m fovea.lab.bench_attention` measures the peers of attention. A peer
+that fails or is left out is listed with its reason. Results are saved after each peer, so that an interrupted run keeps
+them; peers that it did not reach are listed as such. The script needs torch with CUDA; the encoder section also needs
+transformers and a model folder."""
 
 import argparse
 import functools
@@ -23,7 +22,7 @@ from programs import log, reason
 E4M3 = torch.float8_e4m3fn
 E4M3_MAX = 448.0
 TOKENS = 196
-SHAPES = {  # name: (M, N, K, what follows the product)
+SHAPES = {  # name: (M, N, K, epilogue)
     "patch_embed": (928256, 768, 768, "position"),
     "qkv": (232064, 2304, 768, "bias"),
     "fc1": (232064, 3072, 768, "gelu"),
@@ -33,7 +32,7 @@ SHAPES = {  # name: (M, N, K, what follows the product)
 
 
 def device_seconds(call, repeats=15, warmup=3):
-    """Median of device-event timings, and their spread from the 10th to the 90th percentile, in seconds."""
+    """Returns the median and the spread (10th to 90th percentile) of times from CUDA events, in seconds."""
     for _ in range(warmup):
         call()
     pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(repeats)]
@@ -47,29 +46,29 @@ def device_seconds(call, repeats=15, warmup=3):
 
 
 def difference(got, expected):
-    """||got - expected|| / ||expected||, which is NaN when anything is."""
+    """Returns ||got - expected|| / ||expected||, which is NaN where any value is NaN."""
     return ((got.double() - expected.double()).norm() / expected.double().norm()).item()
 
 
 def record(results, section, case, peer, call, check, limit, timer=device_seconds, **work):
-    """Checks a peer's output, then times it. `check` gives its difference to fp32."""
+    """Checks a peer's output, then times it. `check` returns the difference to fp32."""
     row = {"case": case, "peer": peer}
     try:
         row["difference"] = check()
         if not row["difference"] <= limit:
-            raise RuntimeError(f"its output is off by {row['difference']:.3g}")
+            raise RuntimeError(f"wrong output: relative difference {row['difference']:.3g}, limit {limit:g}")
         row["seconds"], row["spread"] = timer(call)
         if "flop" in work:
             row["tflops"] = work["flop"] / row["seconds"] * 1e-12
         log(f"{section} {case}: {peer} {row['seconds'] * 1e6:.1f} us")
-    except Exception as error:  # whatever a peer raises for what it does not support
+    except Exception as error:  # peers raise exceptions of any type for what they do not support
         row["skipped"] = reason(error)
         log(f"{section} {case}: skipped {peer}: {row['skipped']}")
     results.setdefault(section, []).append(row)
 
 
 class Gemm:
-    """The operands and the peers of one shape: cuBLASLt, alone and with the unfused rest of the epilogue."""
+    """Operands and peers of one shape: cuBLASLt alone, and followed by the parts of the epilogue it cannot fuse."""
 
     def __init__(self, name):
         self.name = name
@@ -94,7 +93,7 @@ class Gemm:
         return torch.nn.functional.linear(self.x, self.w, bias)
 
     def unfused_epilogue(self, y, to_e4m3):
-        """The unfused rest of the epilogue after GEMM + bias, as torch would run it."""
+        """Applies the parts of the epilogue that follow GEMM + bias, as separate torch operators."""
         if self.rest == "position":
             return y.view(-1, TOKENS, self.n).add_(self.position).view(self.m, self.n)
         if self.rest == "residual":
@@ -124,7 +123,7 @@ class Gemm:
             return torch.compile(call, mode="max-autotune-no-cudagraphs", dynamic=False)
 
         only_bias = self.rest == "bias"
-        return {  # name: (call, e4m3 operands, whether the call does the whole operator, compiled)
+        return {  # name: (call, whether operands are e4m3, whether the call includes the epilogue, compiled)
             "cublaslt e4m3": (self.mm8, True, False, False),
             "cublaslt e4m3 + bias": (lambda: self.mm8(self.bias), True, only_bias, False),
             "cublaslt e4m3 row-wise + bias": (lambda: self.mm8(self.bias, True), True, only_bias, False),
@@ -142,29 +141,29 @@ def gemms(results, shapes, compile_too):
     rows = slice(-512, None)
     for name in shapes:
         gemm = Gemm(name)
-        for peer, (call, e4m3, whole, compiled) in gemm.peers().items():
+        for peer, (call, e4m3, is_complete, compiled) in gemm.peers().items():
             if compiled and not compile_too:
                 row = {"case": name, "peer": peer, "skipped": "torch.compile was left out"}
                 results.setdefault("gemm", []).append(row)
                 continue
 
-            def check(call=call, e4m3=e4m3, whole=whole, peer=peer, gemm=gemm):
+            def check(call=call, e4m3=e4m3, is_complete=is_complete, peer=peer, gemm=gemm):
                 got = call()[rows].float()
-                if whole:
+                if is_complete:
                     return difference(got, gemm.expected(rows, e4m3))
                 x, w = (gemm.x8.float(), gemm.w8.float() / 16) if e4m3 else (gemm.x.float(), gemm.w.float())
                 return difference(got, x[rows] @ w.T + ("bias" in peer) * gemm.bias.float())
 
-            # An e4m3 output has 3 bits of mantissa; the others are bf16.
-            limit = 0.04 if gemm.rest == "gelu" and whole and e4m3 else 0.01
+            # An e4m3 output has 3 mantissa bits; all other outputs are bf16.
+            limit = 0.04 if gemm.rest == "gelu" and is_complete and e4m3 else 0.01
             record(results, "gemm", name, peer, call, check, limit, flop=2.0 * gemm.m * gemm.n * gemm.k)
         del gemm
         torch.cuda.empty_cache()
 
 
 def quantized(model, precision):
-    """The bf16 model with torchao's 8-bit products in the layers of its encoder: a scale for each row of what a layer
-    reads, found while it runs, and one for each column of the weights."""
+    """Returns the bf16 model with torchao's 8-bit products in its encoder layers: inputs have dynamic scales per row,
+    and weights a scale per output channel."""
     from torchao import quantization
 
     config = {
@@ -175,8 +174,8 @@ def quantized(model, precision):
     return model
 
 
-# What a peer is called, its precision, how far the least cosine may be from 1, and whether it is compiled: for each
-# size alone.
+# Name of a peer, its precision, the largest accepted distance of a cosine from 1, and whether it is compiled (once per
+# batch size).
 ENCODERS = (
     ("transformers eager", "bf16", 1e-3, False),
     ("torch.compile max-autotune", "bf16", 1e-3, True),
@@ -186,7 +185,7 @@ ENCODERS = (
 
 
 def encoders(results, model_path, batches, compile_too, save):
-    """The vision tower with its pooling head; pixels already normalised and on the GPU, in bf16."""
+    """Times the vision tower with its pooling head, on normalised bf16 pixels that are on the GPU already."""
     from transformers import SiglipVisionModel
 
     reference = SiglipVisionModel.from_pretrained(model_path).eval().cuda()
@@ -198,7 +197,7 @@ def encoders(results, model_path, batches, compile_too, save):
     del reference
 
     def difference(run, values):
-        """One less the least cosine; the sample's images lead the batch."""
+        """Returns 1 minus the minimum cosine over the sample, which is copied to the start of the batch."""
         values[: len(sample)] = sample[: len(values)].bfloat16()
         got = run(values).pooler_output[: len(sample)].float()
         return 1 - torch.nn.functional.cosine_similarity(got, expected[: len(got)]).min().item()
@@ -215,14 +214,14 @@ def encoders(results, model_path, batches, compile_too, save):
         for batch, peer, precision, _, compiled in measured
     ]
     save()
-    for place, (batch, peer, precision, limit, compiled) in enumerate(measured):
+    for number, (batch, peer, precision, limit, compiled) in enumerate(measured):
         if compiled and not compile_too:
             continue
         values = (torch.rand(batch, 3, side, side, device="cuda") * 2 - 1).bfloat16()
-        found, engine = {}, []  # the engine is made by the first call, so that what it fails with is told
+        results_of_batch, engine = {}, []  # the engine is made by the first call, so that record() reports its failure
 
         def run(x, engine=engine, precision=precision, compiled=compiled):
-            # torchao's tensors know no inference mode.
+            # torchao's tensors do not support inference mode.
             with torch.inference_mode() if precision == "bf16" else torch.no_grad():
                 if not engine:
                     model = SiglipVisionModel.from_pretrained(model_path, dtype=torch.bfloat16).eval().cuda()
@@ -231,14 +230,16 @@ def encoders(results, model_path, batches, compile_too, save):
                     engine.append(torch.compile(model, mode="max-autotune", dynamic=False) if compiled else model)
                 return engine[0](x)
 
-        settings = torch._inductor.config.save_config()  # torchao changes some, which are none of torch.compile's
-        case, repeats = rows[place]["case"], 30 if batch < 64 else 8
+        settings = torch._inductor.config.save_config()  # torchao changes global settings
+        case, repeats = rows[number]["case"], 30 if batch < 64 else 8
         engine_call = functools.partial(run, values)
         check, timer = functools.partial(difference, run, values), functools.partial(device_seconds, repeats=repeats)
-        record(found, "encoder", case, peer, engine_call, check, limit, timer)
-        rows[place] = {key: value for key, value in rows[place].items() if key != "skipped"} | found["encoder"][0]
-        if "seconds" in rows[place]:
-            rows[place]["images_per_second"] = batch / rows[place]["seconds"]
+        record(results_of_batch, "encoder", case, peer, engine_call, check, limit, timer)
+        rows[number] = {key: value for key, value in rows[number].items() if key != "skipped"} | results_of_batch[
+            "encoder"
+        ][0]
+        if "seconds" in rows[number]:
+            rows[number]["images_per_second"] = batch / rows[number]["seconds"]
         torch._inductor.config.load_config(settings)
         engine.clear()
         torch.cuda.empty_cache()
@@ -249,10 +250,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=pathlib.Path, help="model folder, for the encoder section")
     parser.add_argument("--sections", default="gemm,encoder")
-    parser.add_argument("--shapes", default=",".join(SHAPES), help="of the gemm section")
-    parser.add_argument("--batch", default="1024,256,32,8,1", help="of the encoder; the first is measured first")
-    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out: it takes minutes")
-    parser.add_argument("--fovea", default=machine.PROGRAM, help="the program beside whose figures these will stand")
+    parser.add_argument("--shapes", default=",".join(SHAPES), help="shapes of the gemm section")
+    parser.add_argument(
+        "--batch", default="1024,256,32,8,1", help="batch sizes of the encoder, in order of measurement"
+    )
+    parser.add_argument("--no-compile", action="store_true", help="leave out torch.compile, which takes minutes")
+    parser.add_argument("--fovea", default=machine.PROGRAM, help="program that the results are compared with")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     sections = options.sections.split(",")
@@ -263,9 +266,9 @@ def main():
 
     def save():
         if options.json:
-            machine.hand_over(results, options.json)
+            machine.write_result(results, options.json)
 
-    # Saved after each section: a run that is stopped keeps what it has.
+    # Saved after each section, so that an interrupted run keeps its results.
     if "gemm" in sections:
         gemms(results, options.shapes.split(","), not options.no_compile)
         save()
@@ -273,7 +276,7 @@ def main():
         encoders(results, options.model, list(map(int, options.batch.split(","))), not options.no_compile, save)
     save()
     if not options.json:
-        machine.hand_over(results, None)
+        machine.write_result(results, None)
 
 
 if __name__ == "__main__":

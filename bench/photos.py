@@ -1,4 +1,4 @@
-"""Makes photos for benchmarks: pieces of the sample photos with some noise, no two alike."""
+"""Makes photos for benchmarks: crops of the sample photos with added noise, all of them different."""
 
 import concurrent.futures
 import pathlib
@@ -22,7 +22,7 @@ def make_share(folder: pathlib.Path, first: int, last: int) -> None:
 
 
 def make_photos(folder: pathlib.Path, count: int) -> list[pathlib.Path]:
-    """JPEGs of 500x375, quality 90, about 46 KB, made by all cores. Returns their paths, sorted."""
+    """Makes JPEGs of 500x375 pixels, quality 90, about 46 KB each, on all cores. Returns their paths, sorted."""
     folder.mkdir(parents=True)
     with concurrent.futures.ProcessPoolExecutor() as pool:
         shares = [pool.submit(make_share, folder, n, min(n + SHARE, count)) for n in range(0, count, SHARE)]

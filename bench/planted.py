@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Plants a known cause of slowness in the kernels' sources, to see that `fovea kernel profile` names it.
+"""Plants a known cause of slowness in the kernels' sources, to check that `fovea kernel profile` names it.
 
 usage: planted.py CAUSE -o FOLDER
 
-Copies kernels/ to FOLDER/kernels with one edit, which leaves the results right, and prints what to profile with
-`--sources FOLDER`; without `--sources` the same command is the one to compare with. `planted.py --list` prints all
+Copies kernels/ to FOLDER/kernels with one edit, which does not change the results, and prints the command that profiles
+them with `--sources FOLDER`. The same command without `--sources` gives the baseline. `planted.py --list` prints all
 causes as JSON.
 """
 
@@ -21,20 +21,20 @@ KERNELS = pathlib.Path(__file__).resolve().parent.parent / "kernels"
 
 @dataclasses.dataclass(frozen=True)
 class Cause:
-    """One edit, the case where it is the chief cause, and the rule that has to name it."""
+    """One edit, the case where it dominates the run time, and the rule that must name it."""
 
-    file: str  # below kernels/
-    old: str  # occurs once
+    file: str  # relative to kernels/
+    old: str  # occurs exactly once in the file
     new: str
-    run: tuple[str, ...]  # the card, its level and parameters
+    run: tuple[str, ...]  # the card, and its options
     rule: str
 
 
-ATTENTION = ("attention", "--level", "wmma")  # the case that is timed first: 86,016 CTAs of 32 queries
+ATTENTION = ("attention", "--level", "wmma")  # its first timed case has 86,016 CTAs of 32 queries
 GEMM = ("gemm_qkv_bf16",)
 
 CAUSES = {
-    # An epilogue whose lanes store eight elements one by one: 4 bytes of each sector of 32 are used.
+    # Lanes of the epilogue store elements one by one, so that only a few bytes of each 32-byte sector are used.
     "store": Cause(
         "epilogue/words.cuh",
         """  using Type = typename Words<kCount * 4>::Type;
@@ -51,7 +51,7 @@ CAUSES = {
         GEMM,
         "scattered stores",
     ),
-    # Rows of 128 bytes without their swizzle: the eight rows of a matrix meet the same banks.
+    # Rows of 128 bytes lose their swizzle, so that all eight rows of a matrix start in the same bank.
     "banks": Cause(
         "attention/row_tile.cuh",
         "(row * kUnits + (unit ^ (row >> kSpreadShift & (kSpread - 1)))) * 16;",
@@ -59,7 +59,7 @@ CAUSES = {
         ATTENTION,
         "bank conflicts",
     ),
-    # A fence of the whole GPU in the loop over the keys.
+    # A device-wide fence is added to the loop over the keys.
     "fence": Cause(
         "attention/mma_small.cuh",
         "      thread = ptx::read_tid_x();\n      const int lane = static_cast<int>(thread % 32);\n      const int warp_row",
@@ -68,7 +68,7 @@ CAUSES = {
         ATTENTION,
         "fences in the loop",
     ),
-    # 12 CTAs of 64 threads per SM instead of 4: a thread has 80 registers at most, and the accumulators spill.
+    # 12 CTAs of 64 threads per SM instead of 4 leave 80 registers per thread, and the accumulators spill.
     "spill": Cause(
         "attention/mma_small.cuh",
         "  using Variant::kTuning;\n",
@@ -81,7 +81,7 @@ CAUSES = {
         ATTENTION,
         "spilled registers",
     ),
-    # Two stages of the three that the parameters ask for.
+    # The pipeline has two stages instead of the three in the parameters.
     "stage": Cause(
         "gemm/config.cuh",
         "kStages = kTuning.stages;",
@@ -93,15 +93,15 @@ CAUSES = {
 
 
 def plant(cause: Cause, folder: pathlib.Path, kernels: pathlib.Path = KERNELS) -> None:
-    """Writes FOLDER/kernels. The text that the edit replaces has to be there, once."""
+    """Writes FOLDER/kernels. Raises ValueError unless the text to replace occurs exactly once."""
     text = (kernels / cause.file).read_text()
     if text.count(cause.old) != 1:
         raise ValueError(
-            f"{cause.file} has changed: the text to replace occurs {text.count(cause.old)} times; adapt the edit"
+            f"{cause.file}: the text to replace must occur once, but occurs {text.count(cause.old)} times; adapt the edit"
         )
     target = folder / "kernels"
     if target.exists():
-        raise ValueError(f"{target} is there already; name another folder")
+        raise ValueError(f"{target} already exists; name another folder")
     shutil.copytree(kernels, target, ignore=shutil.ignore_patterns("__pycache__"))
     (target / cause.file).write_text(text.replace(cause.old, cause.new))
 
@@ -116,7 +116,7 @@ def main() -> None:
         json.dump({name: {"run": list(cause.run), "rule": cause.rule} for name, cause in CAUSES.items()}, sys.stdout)
         return
     if arguments.cause is None or arguments.output is None:
-        parser.error("a CAUSE and -o FOLDER are needed")
+        parser.error("CAUSE and -o FOLDER are required")
     cause = CAUSES[arguments.cause]
     try:
         plant(cause, arguments.output)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Plants a slow-down of so many percent into the kernels' sources.
+"""Slows the kernels' sources down by a given percentage.
 
 usage: planted_slow.py --percent 2 --program PROGRAM CARD [--case CASE] [--level LEVEL] -o FOLDER
        planted_slow.py --clocks 400 -o FOLDER
 
-At its end each CTA waits for a number of clocks more. With --percent that number is calibrated for the case: it starts
-from the share of the measured time, and is corrected by what the planted kernel takes beside the program's own, sampled
-in turns, until both differ by the percentage. FOLDER then holds what `--sources FOLDER` of the kernel commands takes.
+Each CTA spins for a number of clocks before it ends. With --percent, the number is calibrated for the case: the first
+guess is that percentage of the measured time, and it is corrected by comparing the slowed kernel with the program's
+own, in alternating samples, until they differ by the percentage. FOLDER is then an argument for `--sources` of the
+kernel commands.
 """
 
 import argparse
@@ -20,13 +21,13 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAIRS = 24
 ROUNDS = 5
-CLOSE = 0.1  # percent: calibrated well enough to stop
-MOST_OFF = 0.3  # percent: farther off, the sources are not what they are said to be
-MOST_STEP = 4.0  # of one correction, as a factor
+TARGET_ERROR = 0.1  # percentage points at which calibration stops
+MAX_ERROR = 0.3  # percentage points; beyond them calibration has failed
+MAX_STEP = 4.0  # largest factor of one correction
 
 WARP = "kernels/ptx/warp.cuh"
 SPIN = """
-/// Planted: time in which nothing is done.
+/// Planted delay: spins without doing any work.
 __device__ __forceinline__ void planted_spin() {{
   const long long start = clock64();
   while (clock64() - start < {clocks}LL) {{
@@ -35,33 +36,33 @@ __device__ __forceinline__ void planted_spin() {{
 
 }}  // namespace fovea::ptx
 """
-GEMM_END = ("    gemm.run();\n", "    gemm.run();\n    ptx::planted_spin();\n")
-END = "}\n\n}  // namespace fovea::attention\n"
-ATTENTION_END = (END, "  ptx::planted_spin();\n" + END)
+GEMM_EDIT = ("    gemm.run();\n", "    gemm.run();\n    ptx::planted_spin();\n")
+ATTENTION_TAIL = "}\n\n}  // namespace fovea::attention\n"
+ATTENTION_EDIT = (ATTENTION_TAIL, "  ptx::planted_spin();\n" + ATTENTION_TAIL)
 EDITS = {
-    **{f"kernels/gemm/sm90_{name}.cuh": GEMM_END for name in ("cooperative", "ping_pong", "b_stationary")},
+    **{f"kernels/gemm/sm90_{name}.cuh": GEMM_EDIT for name in ("cooperative", "ping_pong", "b_stationary")},
     **{
-        f"kernels/attention/{name}.cuh": ATTENTION_END
+        f"kernels/attention/{name}.cuh": ATTENTION_EDIT
         for name in ("sm90_single_pass", "sm90_online", "mma_attention", "mma_small", "scalar")
     },
 }
 
 
 def write_sources(folder: pathlib.Path, clocks: int, kernels: tuple[str, ...] = tuple(EDITS)) -> None:
-    """The files that differ, of these kernels; what is not in the folder the program has itself."""
+    """Writes the changed files of these kernels; for files that the folder lacks, the program uses its own."""
     edits = {path: EDITS[path] for path in kernels} | {
         WARP: ("\n}  // namespace fovea::ptx\n", SPIN.format(clocks=clocks))
     }
     for path, (old, new) in edits.items():
         text = (ROOT / path).read_text()
-        assert text.count(old) == 1, f"{path} has changed: {old!r} is there {text.count(old)} times"
+        assert text.count(old) == 1, f"{path} has changed: {old!r} occurs {text.count(old)} times"
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text.replace(old, new))
 
 
 class Steps:
-    """A program that follows the step protocol (lab/measure/steps.hpp)."""
+    """A running program that is driven by the step protocol (lab/measure/steps.hpp)."""
 
     def __init__(self, command: list[str]) -> None:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -85,7 +86,7 @@ class Steps:
 
 
 def calibrate(folder: pathlib.Path, run: list[str], percent: float) -> tuple[int, float]:
-    """Clocks, and the percentage that they were measured to be."""
+    """Returns the calibrated number of clocks, and the slow-down in percent that was measured with it."""
     ours = Steps([*run, "--steps"])
     first = [ours.sample() for _ in range(PAIRS)]
     mhz = statistics.median(reading["sm_mhz"] for reading in first) or 1000
@@ -100,12 +101,14 @@ def calibrate(folder: pathlib.Path, run: list[str], percent: float) -> tuple[int
         measured = 100 * (statistics.median(b / a for a, b in pairs) - 1)
         if abs(measured - percent) < abs(best[1] - percent):
             best = (round(clocks), measured)
-        if abs(measured - percent) <= CLOSE:
+        if abs(measured - percent) <= TARGET_ERROR:
             break
-        clocks *= min(max(percent / measured if measured > 0 else MOST_STEP, 1 / MOST_STEP), MOST_STEP)
+        clocks *= min(max(percent / measured if measured > 0 else MAX_STEP, 1 / MAX_STEP), MAX_STEP)
     ours.close()
-    if not abs(best[1] - percent) <= MOST_OFF:
-        sys.exit(f"planted_slow.py: in {ROUNDS} rounds nothing came nearer to {percent:g}% than {best[1]:.2f}%")
+    if not abs(best[1] - percent) <= MAX_ERROR:
+        sys.exit(
+            f"planted_slow.py: cannot reach a slow-down of {percent:g}% in {ROUNDS} rounds: the closest was {best[1]:.2f}%"
+        )
     write_sources(folder, best[0])
     return best
 
@@ -116,16 +119,16 @@ def main() -> None:
     parser.add_argument("--program", default=str(ROOT / "build/release/bin/fovea"))
     parser.add_argument("--case")
     parser.add_argument("--level")
-    how = parser.add_mutually_exclusive_group(required=True)
-    how.add_argument("--percent", type=float)
-    how.add_argument("--clocks", type=int)
+    amount = parser.add_mutually_exclusive_group(required=True)
+    amount.add_argument("--percent", type=float)
+    amount.add_argument("--clocks", type=int)
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
     arguments = parser.parse_args()
     if arguments.clocks is not None:
         write_sources(arguments.output, arguments.clocks)
         return
     if arguments.card is None:
-        parser.error("--percent takes a card")
+        parser.error("--percent needs a CARD")
     run = [arguments.program, "kernel", "run", arguments.card]
     run += ["--case", arguments.case] if arguments.case else []
     run += ["--level", arguments.level] if arguments.level else []

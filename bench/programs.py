@@ -1,4 +1,4 @@
-"""Programs that a measurement runs: ended with all that they started, and what they save as JSON."""
+"""Runs the programs of a measurement, ends them with all their child processes, and reads the JSON that they save."""
 
 import json
 import pathlib
@@ -8,36 +8,36 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Imports the module without the rest of the package, which has needs of its own.
+# Imports the module without its package, which has further dependencies.
 sys.path.append(str(HERE.parent / "python/fovea/lab"))
 import _processes  # noqa: E402
 
-TICK = 2.0  # seconds between looks at what a program has made so far
+TICK = 2.0  # seconds between calls of run()'s `tick`
 
 
-def log(*words):
-    print(*words, file=sys.stderr, flush=True)
+def log(*values):
+    print(*values, file=sys.stderr, flush=True)
 
 
-def words(*positional, **options):
-    """Words of a command: words(photos, m=model, batch_size=8, quiet=True) is PHOTOS -m MODEL --batch-size 8 --quiet. An
-    option that is None is left out."""
-    listed = list(positional)
+def command_arguments(*positional, **options):
+    """Returns the arguments of a command: command_arguments(photos, m=model, batch_size=8, quiet=True) gives PHOTOS -m MODEL
+    --batch-size 8 --quiet. An option that is None is left out."""
+    arguments = list(positional)
     for name, value in options.items():
         if value is not None:
-            listed.append(f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}")
-            listed += [] if value is True else [value]
-    return [str(word) for word in listed]
+            arguments.append(f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}")
+            arguments += [] if value is True else [value]
+    return [str(word) for word in arguments]
 
 
-def listed(path, files):
-    """Argument that makes the program read the files that a list names."""
+def write_list(path, files):
+    """Writes a list of files, and returns the argument (@LIST) that makes the program read them."""
     path.write_text("".join(f"{file}\n" for file in files))
     return f"@{path}"
 
 
 def answer(*command):
-    """What a program prints. RuntimeError with what it says when it fails."""
+    """Returns the standard output of a program. Raises RuntimeError with its standard error when it fails."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.strip())
@@ -45,15 +45,16 @@ def answer(*command):
 
 
 def reason(error):
-    """The first line of what an engine failed with."""
+    """Returns the first line of an error, or the name of its type."""
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
-def run(command, seconds, tick=lambda: None, **how):
-    """subprocess.run(); but the limit, and whoever stops this script, end all that the program has started."""
+def run(command, seconds, tick=lambda: None, **options):
+    """Does the same as subprocess.run(), and calls `tick` meanwhile. A timeout, or an interrupt of this script, ends
+    the program and all its child processes."""
     until = time.monotonic() + seconds
     command = [str(part) for part in command]
-    with subprocess.Popen(command, text=True, start_new_session=True, **how) as process:
+    with subprocess.Popen(command, text=True, start_new_session=True, **options) as process:
         try:
             while True:
                 try:
@@ -69,20 +70,24 @@ def run(command, seconds, tick=lambda: None, **how):
             raise
 
 
-def saved(options, *command):
-    """The JSON that a program of Python's writes with --json; empty when it did not get that far."""
+def script_results(options, *command):
+    """Returns the JSON that a Python script writes with --json, or {} when it failed before writing any."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         command = [sys.executable, *command, "--json", file.name]
         try:
             failure = run(command, options.seconds, stdout=sys.stderr).returncode
         except subprocess.TimeoutExpired:
-            failure = f"no end within {options.seconds:.0f} s"
+            failure = f"timed out after {options.seconds:.0f} s"
         if failure:
-            print(f"{' '.join(map(str, command[1:3]))} failed ({failure}); keeping what it saved", file=sys.stderr)
+            print(f"{' '.join(map(str, command[1:3]))} failed ({failure}); its saved results are kept", file=sys.stderr)
             options.failed = True
         return json.loads(pathlib.Path(file.name).read_text() or "{}")
 
 
-def section_of(options, script, *words):
-    """What a script of this folder measured, without the machine, which this file has once."""
-    return {name: figures for name, figures in saved(options, HERE / script, *words).items() if name != "machine"}
+def section_figures(options, script, *arguments):
+    """Returns the results of a script of this folder, without the description of the machine."""
+    return {
+        name: figures
+        for name, figures in script_results(options, HERE / script, *arguments).items()
+        if name != "machine"
+    }

@@ -1,13 +1,13 @@
-"""Compares `Encoder.embed` of the Python package with `fovea embed`: rate and values on the same JPEGs.
+"""Compares `Encoder.embed` of the Python package with `fovea embed`: rates and values on the same JPEGs.
 
     python3 bench/python_rate.py --model MODEL [--images 2000] [--device cuda] [--precision bf16] [--repeats 3]
                                  [--fovea build/release/bin/fovea] [--json FILE]
 
-`*_images_per_second` come from two runs of different length, so that start-up and the last batch cancel. The shorter
-run is so long that the program cannot decode all of it while it loads the model; the longer one is so long that the
-variation of start-up, a tenth of a second, hardly matters. `call` is one call of embed with so many images on a loaded
-model, `reported` is the rate that the program itself prints for them, and `process` is a whole program that imports,
-loads, embeds and saves. Each figure is the best of --repeats."""
+`*_images_per_second` are computed from two runs of different length, so that start-up and the last batch cancel. The
+shorter run has more images than the program can decode while it loads the model; the longer one is so long that the
+variation of start-up, a tenth of a second, is negligible. `call` is one call of embed with --images images on a loaded
+model, `reported` is the rate that the program itself prints for them, and `process` is a whole Python process that
+imports, loads, embeds and saves. Each figure is the best of --repeats."""
 
 import json
 import pathlib
@@ -22,10 +22,10 @@ import machine
 import measuring
 import numpy
 from photos import make_photos
-from programs import listed, words
+from programs import command_arguments, write_list
 from system import Run
 
-SHORT, LONG = 3, 27  # times as many images in the runs that rates come from
+SHORT, LONG = 3, 27  # lengths of the two runs, as multiples of --images
 PROGRAM = """
 import sys, numpy, fovea
 model, device, precision, names, output = sys.argv[1:]
@@ -33,7 +33,7 @@ numpy.save(output, fovea.load(model, device, precision).embed(open(names).read()
 """
 
 
-def seconds_of(function):
+def elapsed_seconds(function):
     started = time.perf_counter()
     function()
     return time.perf_counter() - started
@@ -42,24 +42,24 @@ def seconds_of(function):
 def measure(options, work):
     photos = [str(path) for path in make_photos(work / "photos", options.images)]
     output, program_rows = work / "python.npy", work / "fovea.npy"
-    common = words(m=options.model, device=options.device, precision=options.precision)
+    common = command_arguments(m=options.model, device=options.device, precision=options.precision)
 
-    def given(times=1):
-        return listed(work / "photos.txt", photos * times)
+    def input_list(times=1):
+        return write_list(work / "photos.txt", photos * times)
 
     def command(times):
         program_rows.unlink(missing_ok=True)
-        return Run(options.fovea, "embed", given(times), *common, "--quiet", "-o", program_rows).seconds
+        return Run(options.fovea, "embed", input_list(times), *common, "--quiet", "-o", program_rows).seconds
 
     def reported():
-        arguments = [options.fovea, "embed", given(), *common, "--progress", "json"]
+        arguments = [options.fovea, "embed", input_list(), *common, "--progress", "json"]
         done = subprocess.run([*arguments, "-o", work / "reported.npy"], check=True, stderr=subprocess.PIPE, text=True)
         return json.loads(done.stderr.splitlines()[-1])["images_per_second"]
 
     def process():
-        names = given().removeprefix("@")
+        names = input_list().removeprefix("@")
         arguments = [sys.executable, "-c", PROGRAM, options.model, options.device, options.precision, names, output]
-        return seconds_of(lambda: subprocess.run(arguments, check=True))
+        return elapsed_seconds(lambda: subprocess.run(arguments, check=True))
 
     def best(function, *arguments):
         return min(function(*arguments) for _ in range(options.repeats))
@@ -68,7 +68,7 @@ def measure(options, work):
     rows = encoder.embed(photos)
 
     def call(times):
-        return seconds_of(lambda: encoder.embed(photos * times))
+        return elapsed_seconds(lambda: encoder.embed(photos * times))
 
     def rate(seconds_by_length):
         return (LONG - SHORT) * len(photos) / (best(seconds_by_length, LONG) - best(seconds_by_length, SHORT))
@@ -106,7 +106,7 @@ def main():
     finally:
         shutil.rmtree(work)
     where = machine.describe(options.fovea, options.device)
-    machine.hand_over({"machine": where, "python": [entry]}, options.json)
+    machine.write_result({"machine": where, "python": [entry]}, options.json)
 
 
 if __name__ == "__main__":

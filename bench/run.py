@@ -3,8 +3,8 @@
     build/venv/bin/python bench/run.py --machine zen4-2-cores --model MODEL [SECTION...]
 
 Sections: encoder, cpu_times, image, end_to_end, cold_start, memory, robustness (default: all). A section
-measured on a machine without this checkout is added with --take SECTION=FILE, together with its
-machine. Then python3 bench/report generates docs/performance.md from all results.
+measured on a machine without this checkout is added with --take SECTION=FILE, which also takes the machine
+from the file. Then python3 bench/report generates docs/performance.md from all results.
 """
 
 import argparse
@@ -29,8 +29,9 @@ def script(name: str, *arguments: object) -> str:
     return subprocess.run([str(c) for c in command], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def beside_peers(name: str, key: str, options) -> list | dict:
-    """What a script that measures the encoder beside its peers stores under `key`."""
+def encoder_results(name: str, key: str, options) -> list | dict:
+    """Runs a script that compares the encoder with its peers, and returns what it stores under `key`. Calibrates the
+    model for int8 first, if needed."""
     if "int8" in options.precisions:
         info = json.loads(answer(PROGRAM, "info", options.model, "--json"))
         if not any(path.endswith("/calibration-int8.safetensors") for path in info["calibrations"]):
@@ -48,7 +49,7 @@ def system(section: str, options) -> list:
 
 
 def memory(options) -> list:
-    """Peak memory by number of images, with a model that is small enough for many, and with base."""
+    """Measures peak memory by number of images: of a tiny model, which allows many images, and of the given model."""
     with tempfile.TemporaryDirectory() as folder:
         tiny = pathlib.Path(folder) / "tiny"
         answer(PROGRAM, "init", "--preset", "tiny", "-o", tiny)
@@ -60,7 +61,7 @@ def memory(options) -> list:
 
 
 def robustness() -> dict:
-    """The result is stored even when the test fails, and the page then says so."""
+    """Runs the robustness test. Its result is stored even when the test fails, and the page then shows the failure."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         subprocess.run([sys.executable, HERE / "robustness.py", "--json", file.name], check=False, stdout=sys.stderr)
         return json.load(file)
@@ -73,7 +74,7 @@ def file_result(name: str, where: dict, sections: dict) -> None:
     folder = HERE / "results" / name
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{where['date']}-{where['commit']}.json"
-    filed = runs.filed(path) or {"machine": where}
+    filed = runs.read_result(path) or {"machine": where}
     path.write_text(json.dumps(filed | sections, indent=1) + "\n")
     print(f"{path.relative_to(ROOT)}: {', '.join(sections)}")
 
@@ -91,12 +92,12 @@ def main() -> None:
     result: dict = {}
     for item in options.take:
         section, path = item.split("=", 1)
-        taken = json.loads(pathlib.Path(path).read_text())
-        where = taken.get("machine", where)
-        result[section] = taken["results"] if section == "encoder" else taken[section]
+        content = json.loads(pathlib.Path(path).read_text())
+        where = content.get("machine", where)
+        result[section] = content["results"] if section == "encoder" else content[section]
     runs = {
-        "encoder": lambda: beside_peers("peers_cpu.py", "results", options),
-        "cpu_times": lambda: beside_peers("cpu_times.py", "cpu_times", options),
+        "encoder": lambda: encoder_results("peers_cpu.py", "results", options),
+        "cpu_times": lambda: encoder_results("cpu_times.py", "cpu_times", options),
         "image": lambda: json.loads(script("image_peers.py")),
         **{section: lambda section=section: system(section, options) for section in SYSTEM},
         "memory": lambda: memory(options),
@@ -104,7 +105,7 @@ def main() -> None:
     }
     file_result(options.machine, where, result)
     for section in options.sections or ([] if options.take else runs):
-        # Stored one at a time, so that a failing section does not affect the others.
+        # Each section is stored at once, so that a failing one does not affect the others.
         file_result(options.machine, where, {section: runs[section]()})
 
 

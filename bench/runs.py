@@ -1,51 +1,51 @@
-"""The committed results of a machine, from the oldest to the newest."""
+"""Reads the committed results of a machine, oldest first."""
 
 import json
 import pathlib
 import re
 
 
-def run_of(name: str) -> tuple[str, int]:
-    """Date and number of a run, DATE-RUN-COMMIT: as text, the tenth run of a day would come before its second."""
-    found = re.match(r"(\d{4}-\d\d-\d\d)(?:-(\d{1,4})-)?", name)
-    return (found[1], int(found[2] or 0)) if found else ("", 0)
+def run_key(name: str) -> tuple[str, int]:
+    """Returns the date and the number of a run from a file name DATE-RUN-COMMIT. The number is an integer, because as
+    text the tenth run of a day would sort before the second."""
+    match = re.match(r"(\d{4}-\d\d-\d\d)(?:-(\d{1,4})-)?", name)
+    return (match[1], int(match[2] or 0)) if match else ("", 0)
 
 
-def parsed(text: str | bytes):
-    """A document of results. ValueError for a number that nothing measures: what is made of it would be infinite."""
+def parse_result(text: str | bytes):
+    """Parses a result document. Raises ValueError for numbers that no measurement gives, which cause infinities."""
 
     def measured(digits: str) -> float:
         value = float(digits)
         if not (value == 0 or 1e-30 <= abs(value) <= 1e30):
-            raise ValueError(f"{digits[:40]} is nothing that is measured")
+            raise ValueError(f"{digits[:40]} is not a plausible measurement")
         return value
 
-    def whole(digits: str) -> int:
+    def parse_integer(digits: str) -> int:
         measured(digits)
         return int(digits)
 
-    return json.loads(text, parse_float=measured, parse_int=whole, parse_constant=measured)
+    return json.loads(text, parse_float=measured, parse_int=parse_integer, parse_constant=measured)
 
 
-def filed(path: pathlib.Path | None) -> dict:
-    """The document of an earlier run; empty where there is none, and of a file that was made for one that has yet to be
-    measured."""
+def read_result(path: pathlib.Path | None) -> dict:
+    """Returns the result of an earlier run, or {} for a missing or empty file."""
     return json.loads(text) if path and path.exists() and (text := path.read_text()) else {}
 
 
-def in_order(paths) -> list[pathlib.Path]:
-    """Results from the oldest to the newest."""
-    return sorted(paths, key=lambda path: (run_of(path.name), path))
+def oldest_first(paths) -> list[pathlib.Path]:
+    """Sorts result files from the oldest to the newest."""
+    return sorted(paths, key=lambda path: (run_key(path.name), path))
 
 
 def newest(folder: pathlib.Path) -> dict[str, tuple]:
-    """The newest result of each section of a machine, and the machine as it was then. The encoder's on a GPU has the
-    peers of its own run."""
-    found: dict[str, tuple] = {}
-    for path in in_order(folder.glob("*.json")):
-        result = parsed(path.read_text())
+    """Returns the newest result of each section of a machine, with the description of the machine at that time. The
+    encoder's result on a GPU includes the peers of the same run."""
+    sections: dict[str, tuple] = {}
+    for path in oldest_first(folder.glob("*.json")):
+        result = parse_result(path.read_text())
         peers = result.pop("torch_encoder", [])
         if "gpu_bench" in result:
             result["gpu_bench"] = {"ours": result["gpu_bench"], "peers": peers}
-        found |= {name: (value, result["machine"]) for name, value in result.items()}
-    return found
+        sections |= {name: (value, result["machine"]) for name, value in result.items()}
+    return sections

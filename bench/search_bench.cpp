@@ -1,6 +1,6 @@
-// Searches in an open collection, as often as asked: search_bench OUT K never|auto|always|cuda
-// [THREADS], with the rows in memory or on a GPU. Each line of the standard input names a .npy file
-// of queries; each answer is one line of JSON.
+// Searches in a collection that stays open: search_bench OUT K never|auto|always|cuda [THREADS].
+// The third argument says whether rows are copied to memory or to the GPU. Each line of standard
+// input names a .npy file of queries, and each answer is one line of JSON.
 #include <chrono>
 #include <ctime>
 #include <exception>
@@ -26,10 +26,10 @@ double seconds_since(Clock::time_point start) {
 Json search(const fovea::Collection& collection, const std::string& path, int k) {
   const fovea::Vectors queries = fovea::read_vectors(path);
   const auto start = Clock::now();
-  const std::clock_t worked = std::clock();
+  const std::clock_t cpu_start = std::clock();
   const auto found = collection.nearest(queries.values, k);
-  Json told{{"seconds", seconds_since(start)},
-            {"cpu_seconds", static_cast<double>(std::clock() - worked) / CLOCKS_PER_SEC}};
+  Json answer{{"seconds", seconds_since(start)},
+              {"cpu_seconds", static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC}};
   for (const std::vector<fovea::Match>& matches : found) {
     Json rows = Json::array();
     Json scores = Json::array();
@@ -37,10 +37,10 @@ Json search(const fovea::Collection& collection, const std::string& path, int k)
       rows.push_back(match.row);
       scores.push_back(match.score);
     }
-    told["rows"].push_back(std::move(rows));
-    told["scores"].push_back(std::move(scores));
+    answer["rows"].push_back(std::move(rows));
+    answer["scores"].push_back(std::move(scores));
   }
-  return told;
+  return answer;
 }
 
 int run(const std::vector<std::string>& arguments) {

@@ -1,16 +1,15 @@
-"""Times exact searches in one collection, Fovea's beside those of faiss, usearch and numpy, all in one run and in
-turns:
+"""Times exact searches in one collection by Fovea, faiss, usearch and numpy, in alternating rounds of one run:
 
     python3 bench/search_times.py FOLDER [--rows 10000000] [--dimension 768] [--batches 1,16,256] [--repeats 5] [-k 10]
                                   [--programs build/release] [--peers NAMES] [--json FILE] [--device cuda]
 
-FOLDER is where the collection is, or is made: random unit rows in f16, as `fovea embed` writes them. Peers have all
-rows in memory, one part of them a core, as far as the memory reaches: what does not fit maps the files (f16), or is
-left out with the reason (f32). What Fovea and they find is compared with scores in float64, of the first queries of
-each batch.
+FOLDER holds the collection, which is made if it is missing: random unit rows in f16, as `fovea embed` writes them.
+Peers keep all rows in memory, one part per core. Where memory does not suffice, f16 peers map the files, and f32 peers
+are left out with the reason. The results of all engines for the first queries of each batch are compared with scores in
+float64.
 
-With --device cuda, Fovea on the GPU beside torch there, which has all rows in f16 (a product, then topk), and Fovea on
-the CPU. torch makes the rows then, and the scores in float64."""
+With --device cuda, the engines are Fovea on the GPU, torch on the GPU with all rows in f16 (a product, then topk), and
+Fovea on the CPU. torch then also makes the rows and the scores in float64."""
 
 import concurrent.futures
 import json
@@ -21,28 +20,28 @@ import subprocess
 import sys
 import time
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # each core has a part of the rows, and a thread for it
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # parallelism comes from one thread per part of the rows
 
 import machine
 import numpy
 from measuring import numbers, parser, unit
-from programs import words
+from programs import command_arguments
 
 SHARD_ROWS = 1 << 20
-CHUNK = 8192  # rows that are converted at a time
-CHECKED = 16  # queries of each batch
-SLOW = 20.0  # seconds: what takes longer has one turn
-PAUSE = 0.2  # seconds between turns, in which the threads of the last one fall asleep
+CHUNK = 8192  # rows converted at a time
+CHECKED_QUERIES = 16  # queries per batch whose results are checked
+SLOW_SECONDS = 20.0  # an engine that takes longer is timed only once
+PAUSE = 0.2  # seconds between calls, so that the last engine's spinning threads go to sleep
 
 
 def normals(seed, dimension):
-    """Draws so many unit rows."""
+    """Returns a function that draws a number of random unit rows."""
     random = numpy.random.default_rng([seed, dimension])
     return lambda rows: unit(random.standard_normal((rows, dimension), dtype=numpy.float32))
 
 
 def normals_on_gpu(seed, dimension):
-    """The same, others, as f16."""
+    """Does the same as `normals` on the GPU, with other values, in f16."""
     import torch
 
     random = torch.Generator("cuda").manual_seed(seed)
@@ -55,12 +54,14 @@ def normals_on_gpu(seed, dimension):
 
 
 def make_shard(folder, index, rows, dimension, on_gpu):
-    """Writes the shard unless it is there. Its rows are known by its number."""
+    """Writes a shard unless it exists. Its rows depend only on its index."""
     path = folder / f"embeddings-{index:05}.npy"
     if path.is_file():
         have = numpy.load(path, mmap_mode="r")
         if have.shape != (rows, dimension) or have.dtype != numpy.float16:
-            sys.exit(f"{path}: is not of this benchmark: {have.dtype} {have.shape}; give another folder")
+            sys.exit(
+                f"{path} holds {have.dtype} {have.shape}, expected float16 ({rows}, {dimension}); choose another folder"
+            )
         return
     draw = normals_on_gpu(index, dimension) if on_gpu else normals(index, dimension)
     array = numpy.lib.format.open_memmap(path.with_suffix(".part"), "w+", numpy.float16, (rows, dimension))
@@ -78,13 +79,13 @@ def make_shard(folder, index, rows, dimension, on_gpu):
 
 
 def make_collection(options):
-    """The f16 arrays of the shards, mapped."""
+    """Makes the collection if needed, and returns the memory-mapped f16 arrays of its shards."""
     options.folder.mkdir(parents=True, exist_ok=True)
     firsts = range(0, options.rows, SHARD_ROWS)
     shards = [(index, min(SHARD_ROWS, options.rows - first)) for index, first in enumerate(firsts)]
     known = {f"embeddings-{index:05}.npy" for index, _ in shards}
     if others := {path.name for path in options.folder.glob("embeddings-*.npy")} - known:
-        sys.exit(f"{options.folder}: has other shards than {options.rows} rows make: {', '.join(sorted(others))}")
+        sys.exit(f"{options.folder} has shards beyond {options.rows} rows: {', '.join(sorted(others))}")
     on_gpu = options.device == "cuda"
     with concurrent.futures.ThreadPoolExecutor(options.threads) as pool:
         list(pool.map(lambda shard: make_shard(options.folder, *shard, options.dimension, on_gpu), shards))
@@ -96,25 +97,25 @@ def available_bytes():
     return int(text.split("MemAvailable:")[1].split()[0]) * 1024
 
 
-def parts_of(count, parts):
-    """Ranges of `count` rows, nearly alike."""
+def split_range(count, parts):
+    """Splits `count` rows into ranges of nearly equal length."""
     return [(count * part // parts, count * (part + 1) // parts) for part in range(parts)]
 
 
-def beside(found):
-    """Several (scores, rows), each [queries, <= k], as one."""
-    return tuple(numpy.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
+def concatenate_columns(results):
+    """Joins several (scores, rows), each [queries, <= k], along the second axis."""
+    return tuple(numpy.concatenate(parts, axis=1) for parts in zip(*results, strict=True))
 
 
-def merge(found, k):
-    """The k best of several (scores, rows), the best one first."""
-    scores, rows = beside(found)
+def merge(results, k):
+    """Returns the k best of several (scores, rows), the best first."""
+    scores, rows = concatenate_columns(results)
     order = numpy.argsort(-scores, axis=1, kind="stable")[:, :k]
     return numpy.take_along_axis(scores, order, axis=1), numpy.take_along_axis(rows, order, axis=1)
 
 
 class Rows:
-    """The rows as peers want them, each kept once."""
+    """The rows of the collection in the forms that peers need; the f16 form is shared."""
 
     def __init__(self, shards):
         self.shards = shards
@@ -123,7 +124,7 @@ class Rows:
         self._halves = None
 
     def pieces(self, step=CHUNK):
-        """Number of the first row of each piece, and the piece as it is mapped."""
+        """Yields the number of the first row of each piece, and the memory-mapped piece."""
         first = 0
         for shard in self.shards:
             for offset in range(0, len(shard), step):
@@ -134,21 +135,21 @@ class Rows:
         return self.count * self.dimension * numpy.dtype(dtype).itemsize
 
     def copy(self, begin, end, dtype, normalize):
-        """Rows [begin, end) in memory."""
+        """Returns a copy of rows [begin, end) in memory."""
         array = numpy.empty((end - begin, self.dimension), dtype)
         first = 0
         for shard in self.shards:
             for offset in range(max(begin - first, 0), min(end - first, len(shard)), CHUNK):
                 part = shard[offset : min(offset + CHUNK, end - first)]
-                to = first + offset - begin
-                array[to : to + len(part)] = unit(part.astype(numpy.float32)) if normalize else part
+                target = first + offset - begin
+                array[target : target + len(part)] = unit(part.astype(numpy.float32)) if normalize else part
             first += len(shard)
         return array
 
-    def halves(self, room):
-        """f16, in memory if that leaves `room` bytes free; else as they are mapped. Says which."""
+    def halves(self, free_bytes):
+        """Returns the rows in f16 and where they are: in memory if that leaves `free_bytes` bytes free, otherwise mapped."""
         if self._halves is None:
-            if available_bytes() - 2 * self.bytes_as(numpy.float16) > room:  # the files stay in the page cache
+            if available_bytes() - 2 * self.bytes_as(numpy.float16) > free_bytes:  # the files stay in the page cache
                 self._halves = [self.copy(0, self.count, numpy.float16, False)], "in memory"
             else:
                 self._halves = self.shards, "mapped files"
@@ -156,17 +157,23 @@ class Rows:
 
 
 class Engine:
-    """What searches: search(queries, path of the same) gives seconds, rows, and scores where they are exact."""
+    """A search engine: search(queries, path of the same queries) returns seconds, rows, and scores or None."""
 
     def close(self):
         pass
 
 
 class Fovea(Engine):
-    """A program that has the collection open."""
+    """A search_bench process, which keeps the collection open."""
 
-    def __init__(self, options, way):
-        command = [options.programs / "bin/search_bench", options.folder, str(options.k), way, str(options.threads)]
+    def __init__(self, options, rows_in_memory):
+        command = [
+            options.programs / "bin/search_bench",
+            options.folder,
+            str(options.k),
+            rows_in_memory,
+            str(options.threads),
+        ]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.open_seconds = self._answer()["open_seconds"]
         self.first_seconds = None
@@ -174,15 +181,15 @@ class Fovea(Engine):
     def _answer(self):
         line = self.process.stdout.readline()
         if not line:
-            sys.exit(f"search_bench ended with {self.process.wait()}")
+            sys.exit(f"search_bench ended with exit code {self.process.wait()}")
         return json.loads(line)
 
     def search(self, queries, path):
         self.process.stdin.write(f"{path}\n")
         self.process.stdin.flush()
-        told = self._answer()
-        self.first_seconds = self.first_seconds or told["seconds"]
-        return told["seconds"], numpy.array(told["rows"]), numpy.array(told["scores"])
+        answer = self._answer()
+        self.first_seconds = self.first_seconds or answer["seconds"]
+        return answer["seconds"], numpy.array(answer["rows"]), numpy.array(answer["scores"])
 
     def close(self):
         self.process.stdin.close()
@@ -190,23 +197,26 @@ class Fovea(Engine):
 
 
 class ColdProgram(Engine):
-    """`fovea similar`, from its start to its end."""
+    """`fovea similar`, timed as a whole process."""
 
     def __init__(self, options):
         names = {"in": options.folder, "k": options.k, "threads": options.threads, "json": True}
-        self.command = words(options.programs / "bin/fovea", "similar", **names)
+        self.command = command_arguments(options.programs / "bin/fovea", "similar", **names)
 
     def search(self, queries, path):
         start = time.perf_counter()
         done = subprocess.run([*self.command, str(path)], check=True, capture_output=True, text=True)
         seconds = time.perf_counter() - start
-        found = [query["matches"] for query in json.loads(done.stdout)["queries"]]
-        rows, scores = (numpy.array([[match[key] for match in row] for row in found]) for key in ("row", "score"))
+        matches_by_query = [query["matches"] for query in json.loads(done.stdout)["queries"]]
+        rows, scores = (
+            numpy.array([[match[key] for match in row] for row in matches_by_query]) for key in ("row", "score")
+        )
         return seconds, rows, scores
 
 
 class Peer(Engine):
-    """search_part(part, queries) of every part at once, one thread each; (scores, rows) of each part, rows of all."""
+    """An engine that searches all parts in parallel, one thread each. search_part(part, queries) returns (scores, rows)
+    of one part, and search() merges them."""
 
     def __init__(self, options, parts):
         self.k = options.k
@@ -218,25 +228,27 @@ class Peer(Engine):
 
     def search(self, queries, path):
         start = time.perf_counter()
-        found = merge(list(self.pool.map(lambda part: self.search_part(part, queries), self.parts)), self.k)
-        return time.perf_counter() - start, found[1], None
+        merged = merge(list(self.pool.map(lambda part: self.search_part(part, queries), self.parts)), self.k)
+        return time.perf_counter() - start, merged[1], None
 
     def close(self):
         self.pool.shutdown()
 
 
 class Faiss(Peer):
-    """Flat indexes, which use one thread for one query: so each core has one of its own."""
+    """faiss with one flat index per core, because a flat index uses a single thread for a single query."""
 
     def __init__(self, options, rows, make, normalize):
         import faiss
 
         self.faiss = faiss
         parts = []
-        for begin, end in parts_of(rows.count, options.threads):
+        for begin, end in split_range(rows.count, options.threads):
             index = make(faiss, rows.dimension)
             index.train(numpy.zeros((1, rows.dimension), numpy.float32))
-            index.add(rows.copy(begin, end, numpy.float32, normalize))  # at once: it would keep room for more
+            index.add(
+                rows.copy(begin, end, numpy.float32, normalize)
+            )  # in one call: an index that grows would over-allocate
             parts.append((begin, index))
         super().__init__(options, parts)
 
@@ -245,35 +257,35 @@ class Faiss(Peer):
 
     def search_part(self, part, queries):
         first, index = part
-        scores, found = index.search(queries, self.k)
-        return scores, found + first
+        scores, rows = index.search(queries, self.k)
+        return scores, rows + first
 
 
 class Numpy(Peer):
-    """Products by its BLAS, of as many rows as stay in the cache, and a partition of the scores."""
+    """numpy: BLAS products of CHUNK rows, which stay in the cache, and a partition of the scores."""
 
     def __init__(self, options, arrays):
         parts = []
         first = 0
         for array in arrays:
-            parts += [(first, array, range_) for range_ in parts_of(len(array), options.threads)]
+            parts += [(first, array, range_) for range_ in split_range(len(array), options.threads)]
             first += len(array)
         super().__init__(options, parts)
 
     def search_part(self, part, queries):
         first, array, (begin, end) = part
-        found = []
+        results = []
         for offset in range(begin, end, CHUNK):
             chunk = numpy.asarray(array[offset : min(offset + CHUNK, end)], numpy.float32)
             scores = queries @ chunk.T
             k = min(self.k, len(chunk))
             best = numpy.argpartition(-scores, k - 1, axis=1)[:, :k]
-            found.append((numpy.take_along_axis(scores, best, axis=1), best + offset + first))
-        return beside(found)
+            results.append((numpy.take_along_axis(scores, best, axis=1), best + offset + first))
+        return concatenate_columns(results)
 
 
 class Usearch(Engine):
-    """Exact search of usearch, with all threads."""
+    """usearch's exact search, with all threads."""
 
     def __init__(self, options, arrays):
         from usearch.index import MetricKind, search
@@ -285,20 +297,20 @@ class Usearch(Engine):
     def search(self, queries, path):
         queries = queries.astype(numpy.float16)
         start = time.perf_counter()
-        found = []
+        results = []
         first = 0
         for array in self.arrays:
             matches = self.search_array(array, queries)
             keys = numpy.atleast_2d(matches.keys).astype(numpy.int64)
-            found.append((-numpy.atleast_2d(matches.distances), keys + first))
+            results.append((-numpy.atleast_2d(matches.distances), keys + first))
             first += len(array)
-        return time.perf_counter() - start, merge(found, self.k)[1], None
+        return time.perf_counter() - start, merge(results, self.k)[1], None
 
 
 class TorchOnGpu(Engine):
-    """All rows in f16 on the GPU: a product, of as many rows as its scores leave room for, and topk."""
+    """torch with all rows in f16 on the GPU: products of blocks with at most MAX_SCORES scores, and topk."""
 
-    MOST_SCORES = 1 << 30
+    MAX_SCORES = 1 << 30
 
     def __init__(self, options, rows):
         import torch
@@ -312,63 +324,63 @@ class TorchOnGpu(Engine):
     def search(self, queries, path):
         torch = self.torch
         start = time.perf_counter()
-        wanted = torch.from_numpy(queries).cuda().half()
-        step = max(self.k, self.MOST_SCORES // len(queries))
-        scores, found = [], []
+        device_queries = torch.from_numpy(queries).cuda().half()
+        step = max(self.k, self.MAX_SCORES // len(queries))
+        scores, row_blocks = [], []
         for first in range(0, len(self.rows), step):
-            part = (wanted @ self.rows[first : first + step].T).topk(min(self.k, len(self.rows) - first))
+            part = (device_queries @ self.rows[first : first + step].T).topk(min(self.k, len(self.rows) - first))
             scores.append(part.values)
-            found.append(part.indices + first)
+            row_blocks.append(part.indices + first)
         best = torch.cat(scores, 1).topk(self.k)
-        rows = torch.cat(found, 1).gather(1, best.indices).cpu().numpy()
+        rows = torch.cat(row_blocks, 1).gather(1, best.indices).cpu().numpy()
         return time.perf_counter() - start, rows, None
 
     def close(self):
         del self.rows
 
 
-def best_on_gpu(queries, k):
-    """What best_on_cpu gives, from the GPU."""
+def make_gpu_reference(queries, k):
+    """Does the same as make_cpu_reference, on the GPU."""
     import torch
 
-    wanted = torch.nn.functional.normalize(torch.from_numpy(queries).cuda().double())
+    unit_queries = torch.nn.functional.normalize(torch.from_numpy(queries).cuda().double())
 
-    def best_of(piece):
-        there = torch.nn.functional.normalize(torch.from_numpy(numpy.array(piece)).cuda().double())
-        best = (wanted @ there.T).topk(min(k, len(piece)))
+    def find_best(piece):
+        piece_rows = torch.nn.functional.normalize(torch.from_numpy(numpy.array(piece)).cuda().double())
+        best = (unit_queries @ piece_rows.T).topk(min(k, len(piece)))
         return best.values.cpu().numpy(), best.indices.cpu().numpy()
 
-    return best_of
+    return find_best
 
 
-def best_on_cpu(queries, k):
-    """Function that finds the k best rows of a piece: cosines in float64, and places in the piece."""
-    wanted = unit(queries.astype(numpy.float64))
+def make_cpu_reference(queries, k):
+    """Returns a function that finds the k best rows of a piece: cosines in float64, and positions in the piece."""
+    unit_queries = unit(queries.astype(numpy.float64))
 
-    def best_of(piece):
-        scores = wanted @ unit(piece.astype(numpy.float64)).T
+    def find_best(piece):
+        scores = unit_queries @ unit(piece.astype(numpy.float64)).T
         best = numpy.argsort(-scores, axis=1, kind="stable")[:, :k]
         return numpy.take_along_axis(scores, best, axis=1), best
 
-    return best_of
+    return find_best
 
 
 def exact_answers(options, rows, queries):
-    """Cosines in float64 and rows, by one pass over all rows."""
-    best, step = (best_on_gpu, 16 * CHUNK) if options.device == "cuda" else (best_on_cpu, CHUNK)
-    best_of = best(queries, options.k)
-    found = [(first, best_of(piece)) for first, piece in rows.pieces(step)]
-    return merge([(scores, places + first) for first, (scores, places) in found], options.k)
+    """Returns the k best cosines in float64 and their rows, from one pass over all rows."""
+    best, step = (make_gpu_reference, 16 * CHUNK) if options.device == "cuda" else (make_cpu_reference, CHUNK)
+    find_best = best(queries, options.k)
+    results = [(first, find_best(piece)) for first, piece in rows.pieces(step)]
+    return merge([(scores, positions + first) for first, (scores, positions) in results], options.k)
 
 
 def same_answers(rows, scores, wanted_rows, wanted_scores):
-    """Whether all rows are the right ones, with scores as exact as binary64; rows of equal scores may change places."""
+    """Returns whether the rows are right, in any order, and the scores exact to within 1e-12."""
     near = numpy.abs(scores - wanted_scores).max() < 1e-12
     return bool(near and all(set(a) == set(b) for a, b in zip(rows, wanted_rows, strict=True)))
 
 
-def engines_of(options, rows, skipped):
-    """Engines by name, in the order in which they are measured."""
+def make_engines(options, rows, skipped):
+    """Yields the names of engines, and functions that make them, in the order of measurement."""
     copy = rows.count * (rows.dimension + 16)
     peers = options.peers.split(",")
     if options.device == "cuda":
@@ -385,12 +397,14 @@ def engines_of(options, rows, skipped):
         free = available_bytes() - rows.bytes_as(numpy.float16) - copy
         if size < free:
             return True
-        skipped.append({"engine": name, "why": f"it needs {size / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free"})
+        skipped.append(
+            {"engine": name, "why": f"needs {size / 2**30:.1f} GiB, but only {free / 2**30:.1f} GiB are free"}
+        )
         return False
 
     for peer in ("usearch", "numpy", "faiss"):
         if peer not in peers:
-            skipped.append({"engine": peer, "why": "--peers left it out"})
+            skipped.append({"engine": peer, "why": "excluded by --peers"})
     if "usearch" in peers:
         arrays, where = rows.halves(copy)
         yield f"usearch exact, f16 {where}", lambda: Usearch(options, arrays)
@@ -413,34 +427,34 @@ def engines_of(options, rows, skipped):
         yield name, lambda: Numpy(options, [rows.copy(0, rows.count, numpy.float32, True)])
 
 
-def in_turns(options, engines, queries, path):
-    """Seconds of each engine's searches, and what it found last."""
+def time_engines(options, engines, queries, path):
+    """Returns the seconds of each engine's searches, and its last result."""
     times = {name: [] for name in engines}
-    found = {}
-    for turn in range(options.repeats + 1):  # the first one warms up
+    results = {}
+    for turn in range(options.repeats + 1):  # the first round warms up
         for name, engine in engines.items():
-            if turn > 1 and min(times[name]) > SLOW:
+            if turn > 1 and min(times[name]) > SLOW_SECONDS:
                 continue
-            seconds, *found[name] = engine.search(queries, path)
-            if turn > 0 or seconds > SLOW:
+            seconds, *results[name] = engine.search(queries, path)
+            if turn > 0 or seconds > SLOW_SECONDS:
                 times[name].append(seconds)
             time.sleep(PAUSE)
-    return times, found
+    return times, results
 
 
 def measure(options, rows, engines):
-    """A row for each batch of queries and engine."""
+    """Yields a row for each batch of queries and engine."""
     batches = {}
     random = numpy.random.default_rng(0)
     for size in numbers(options.batches):
         queries = unit(random.standard_normal((size, rows.dimension), dtype=numpy.float32))
         path = options.folder / f"queries-{size}.npy"
         numpy.save(path, queries)
-        batches[size] = queries, path, exact_answers(options, rows, queries[:CHECKED])
+        batches[size] = queries, path, exact_answers(options, rows, queries[:CHECKED_QUERIES])
     for size, (queries, path, (true_scores, true_rows)) in batches.items():
-        times, found = in_turns(options, engines, queries, path)
-        for name, (found_rows, scores) in found.items():
-            checked = found_rows[:CHECKED]
+        times, results = time_engines(options, engines, queries, path)
+        for name, (found_rows, scores) in results.items():
+            checked = found_rows[:CHECKED_QUERIES]
             shared = [len(set(a) & set(b)) / options.k for a, b in zip(checked, true_rows, strict=True)]
             row = {
                 "engine": name,
@@ -450,28 +464,28 @@ def measure(options, rows, engines):
                 "rows_shared_with_float64": float(numpy.mean(shared)),
             }
             if scores is not None:
-                row["is_exact"] = same_answers(checked, scores[:CHECKED], true_rows, true_scores)
+                row["is_exact"] = same_answers(checked, scores[:CHECKED_QUERIES], true_rows, true_scores)
             print(json.dumps(row), file=sys.stderr)
             yield row
 
 
 def main():
-    given = parser(__doc__, device="cpu", program="--programs", path=machine.PROGRAM.parents[1])
-    given.add_argument("folder", type=pathlib.Path)
-    given.add_argument("--rows", type=int, default=10_000_000)
-    given.add_argument("--dimension", type=int, default=768)
-    given.add_argument("--batches", default="1,16,256")
-    given.add_argument("--repeats", type=int, default=5)
-    given.add_argument("-k", type=int, default=10)
-    given.add_argument("--threads", type=int, default=machine.cpus())
-    given.add_argument("--peers", default="faiss,usearch,numpy")
-    options = given.parse_args()
+    argument_parser = parser(__doc__, device="cpu", program="--programs", path=machine.PROGRAM.parents[1])
+    argument_parser.add_argument("folder", type=pathlib.Path)
+    argument_parser.add_argument("--rows", type=int, default=10_000_000)
+    argument_parser.add_argument("--dimension", type=int, default=768)
+    argument_parser.add_argument("--batches", default="1,16,256")
+    argument_parser.add_argument("--repeats", type=int, default=5)
+    argument_parser.add_argument("-k", type=int, default=10)
+    argument_parser.add_argument("--threads", type=int, default=machine.cpus())
+    argument_parser.add_argument("--peers", default="faiss,usearch,numpy")
+    options = argument_parser.parse_args()
     rows = Rows(make_collection(options))
-    for _, piece in rows.pieces():  # into the page cache
+    for _, piece in rows.pieces():  # reads the files into the page cache
         piece.max()
     skipped = []
     engines = {}
-    for name, make in engines_of(options, rows, skipped):
+    for name, make in make_engines(options, rows, skipped):
         engines[name] = make()
         print(f"ready: {name}", file=sys.stderr)
     results = list(measure(options, rows, engines))
@@ -482,13 +496,19 @@ def main():
     }
     for engine in engines.values():
         engine.close()
-    told = {name: getattr(options, name) for name in ("dimension", "k", "threads", "device")}
-    told |= {"checked_queries": CHECKED, "rows": rows.count, "opened": opened, "results": results, "skipped": skipped}
+    result = {name: getattr(options, name) for name in ("dimension", "k", "threads", "device")}
+    result |= {
+        "checked_queries": CHECKED_QUERIES,
+        "rows": rows.count,
+        "opened": opened,
+        "results": results,
+        "skipped": skipped,
+    }
     where = machine.describe(options.programs / "bin/fovea")
     section = "search_times_gpu" if options.device == "cuda" else "search_times"
-    machine.hand_over({"machine": where, section: [told]}, options.json)
+    machine.write_result({"machine": where, section: [result]}, options.json)
     if not all(row.get("is_exact", True) for row in results):
-        sys.exit("Fovea's results differ from float64's")
+        sys.exit("Fovea's results differ from those in float64")
 
 
 if __name__ == "__main__":

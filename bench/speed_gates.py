@@ -1,5 +1,5 @@
-"""What `fovea kernel bench` says of the cards' speed gates and of earlier times: for results, and for the page made of
-them."""
+"""Summarises the cards' speed gates and comparisons with earlier times, as measured by `fovea kernel bench`, for
+results and for the page."""
 
 import contextlib
 import json
@@ -10,13 +10,13 @@ import tempfile
 import machine
 
 RESULTS = pathlib.Path(__file__).resolve().parent / "results"
-MOST_NAMES = 10  # of cases, in a sentence
+MOST_NAMES = 10  # cases that are listed by name in a sentence
 
 
 @contextlib.contextmanager
 def earlier_results(result: pathlib.Path):
-    """What --against takes: a folder of the earlier results of this GPU, without the file that the run writes
-    itself."""
+    """Yields an argument for --against: a folder with the earlier results of this GPU, without the file of the current
+    run, or "none"."""
     name = machine.gpu().get("name")
     with tempfile.TemporaryDirectory() as folder:
         for path in sorted(RESULTS.glob("*/*.json")):
@@ -27,19 +27,19 @@ def earlier_results(result: pathlib.Path):
 
 
 def summary(kernels: dict) -> dict:
-    """Speed gates in the section `kernels` of a result: how many cases have any, which are missed, and what became
-    slower."""
-    asked = [figure for figure in kernels["figures"] if figure.get("gates")]
+    """Summarises the section `kernels` of a result: the number of cases with speed gates, the missed gates, and the
+    cases that became slower."""
+    gated_figures = [figure for figure in kernels["figures"] if figure.get("gates")]
     missed = [
         {"card": figure["card"], "case": figure.get("case", "")}
         | {key: gate[key] for key in ("peer", "reading", "limit")}
-        for figure in asked
+        for figure in gated_figures
         for gate in figure["gates"]
         if not gate["passed"]
     ]
     changes = kernels.get("times", [])
     return {
-        "cases": len(asked),
+        "cases": len(gated_figures),
         "missed": missed,
         "compared": len(changes),
         "slower": [change for change in changes if change["verdict"] == "SLOWER"],
@@ -47,29 +47,29 @@ def summary(kernels: dict) -> dict:
     }
 
 
-def told(kernels: dict) -> str:
-    """The same in words; a result of before there were gates has none."""
-    found = summary(kernels)
+def describe(kernels: dict) -> str:
+    """Returns the summary as text, which is empty for results without gates and comparisons."""
+    counts = summary(kernels)
     text = ""
-    if found["cases"]:
-        of_missed = {(gate["card"], gate["case"]) for gate in found["missed"]}
-        text += f"\nSpeed gates: {found['cases'] - len(of_missed)} of {found['cases']} cases reach all of theirs."
-        for gate in found["missed"]:
+    if counts["cases"]:
+        missed_cases = {(gate["card"], gate["case"]) for gate in counts["missed"]}
+        text += f"\nSpeed gates: {counts['cases'] - len(missed_cases)} of {counts['cases']} cases reach all of theirs."
+        for gate in counts["missed"]:
             reading = f"{gate['reading']:.2f}x" if gate["reading"] else "not measured,"
             text += f" **{gate['card']} {gate['case']} misses: {reading} of {gate['peer']}, at least {gate['limit']:.2f}x asked.**"
         text += "\n"
-    if found["compared"]:
-        text += f"\nBeside the earlier results of this GPU {len(found['slower'])} of {found['compared']} times are more than 5% longer."
-        for change in found["slower"]:
+    if counts["compared"]:
+        text += f"\nBeside the earlier results of this GPU {len(counts['slower'])} of {counts['compared']} times are more than 5% longer."
+        for change in counts["slower"]:
             text += f" **{change['what']}: {change['change']:+.1%}, {change['peer']} {change['peer_change']:+.1%} ({change['file']}).**"
-        if found["not_judged"]:
+        if counts["not_judged"]:
             reasons: dict[str, list[str]] = {}
-            for change in found["not_judged"]:
+            for change in counts["not_judged"]:
                 reasons.setdefault(change["reason"], []).append(change["what"])
-            told = [
+            groups = [
                 f"{', '.join(names) if len(names) <= MOST_NAMES else f'{len(names)} cases'}, {why}"
                 for why, names in reasons.items()
             ]
-            text += f" Not judged: {'; '.join(told)}."
+            text += f" Not judged: {'; '.join(groups)}."
         text += "\n"
     return text

@@ -1,4 +1,4 @@
-"""Measures the whole program from outside: end-to-end rate, cold start and peak memory of `fovea embed`.
+"""Measures `fovea embed` as a process: end-to-end rate, cold start and peak memory.
 
 Prints one JSON object. Rates come from two runs of different length, so that start-up cancels."""
 
@@ -15,7 +15,7 @@ import time
 
 import machine
 from photos import SAMPLES, make_photos
-from programs import answer, listed, words
+from programs import answer, command_arguments, write_list
 
 
 class Run:
@@ -24,33 +24,33 @@ class Run:
     def __init__(self, *arguments: object):
         started = time.perf_counter()
         process = subprocess.Popen([str(a) for a in arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        talk = process.stderr.read()
+        errors = process.stderr.read()
         _, status, usage = os.wait4(process.pid, 0)
         self.seconds = time.perf_counter() - started
         self.peak_mib = usage.ru_maxrss / 1024
         if status != 0:
-            sys.exit(f"{arguments}: exit status {os.waitstatus_to_exitcode(status)}\n{talk.decode()}")
+            sys.exit(f"{arguments}: exit status {os.waitstatus_to_exitcode(status)}\n{errors.decode()}")
 
 
 def rate(short_count: int, long_count: int, run, pairs: int = 2) -> float:
-    """Images per second between a short and a long run: the best of some pairs."""
+    """Returns images per second from the difference between a long and a short run, the best of several pairs."""
     timed = ((run(short_count).seconds, run(long_count).seconds) for _ in range(pairs))
     return max((long_count - short_count) / (long - short) for short, long in timed)
 
 
 def end_to_end(fovea: str, model: str, precision: str, count: int, work: pathlib.Path) -> dict:
-    """`embed` beside its two stages alone: computing (--synthetic) and decoding (preprocess)."""
+    """Measures `embed`, and its two stages alone: computing (--synthetic) and decoding (preprocess)."""
     photos = work / "photos"
     make_photos(photos, count)
-    few = work / "few"
-    few.mkdir()
+    quarter = work / "few"
+    quarter.mkdir()
     for path in sorted(photos.iterdir())[: count // 4]:
-        os.link(path, few / path.name)
+        os.link(path, quarter / path.name)
     out = work / "out"
     common = ["-m", model, "--precision", precision, "--quiet", "--overwrite", "-o", out]
 
     def folder(n: int) -> pathlib.Path:
-        return photos if n == count else few
+        return photos if n == count else quarter
 
     compute = rate(count // 4, count, lambda n: Run(fovea, "embed", "--synthetic", n, *common))
     end_to_end = rate(count // 4, count, lambda n: Run(fovea, "embed", folder(n), *common))
@@ -59,7 +59,7 @@ def end_to_end(fovea: str, model: str, precision: str, count: int, work: pathlib
     repeated = list(photos.iterdir()) * 8  # decoding is fast, so more of it gives a steadier figure
 
     def decode_run(n: int) -> Run:
-        return Run(fovea, "preprocess", listed(work / "many.txt", repeated[:n]), *decode_only)
+        return Run(fovea, "preprocess", write_list(work / "many.txt", repeated[:n]), *decode_only)
 
     decode = rate(len(repeated) // 4, len(repeated), decode_run)
     slower = min(compute, decode)
@@ -74,11 +74,12 @@ def end_to_end(fovea: str, model: str, precision: str, count: int, work: pathlib
 
 
 def cold_start(fovea: str, model: str, precision: str, work: pathlib.Path) -> dict:
-    """First embedding of a fresh process, weights in the page cache, beyond one image's compute."""
+    """Measures a process that embeds one image, with the weights in the page cache, and its time beyond one image's
+    compute."""
     photo = SAMPLES / "cat.jpg"
-    common = words(m=model, precision=precision)
+    common = command_arguments(m=model, precision=precision)
     command = [fovea, "embed", photo, *common, "--quiet", "--overwrite", "-o", work / "one"]
-    runs = [Run(*command).seconds for _ in range(6)][1:]  # the first brings the weights into the page cache
+    runs = [Run(*command).seconds for _ in range(6)][1:]  # the first run loads the weights into the page cache
     report = json.loads(answer(fovea, "bench", *common, "--batch-size", 1, "--json"))
     compute = report["figures"][0]["median_seconds"]
     median = statistics.median(runs)
@@ -91,9 +92,11 @@ def cold_start(fovea: str, model: str, precision: str, work: pathlib.Path) -> di
 
 
 def memory(fovea: str, model: str, precision: str, counts: list[int], work: pathlib.Path) -> dict:
-    """Peak resident memory of `embed --synthetic N --batch-size 32`, by N."""
-    names = words(m=model, precision=precision, batch_size=32, quiet=True, overwrite=True, o=work / "memory")
-    peaks = {str(count): Run(fovea, "embed", "--synthetic", count, *names).peak_mib for count in counts}
+    """Measures the peak resident memory of `embed --synthetic N --batch-size 32` for each N."""
+    arguments = command_arguments(
+        m=model, precision=precision, batch_size=32, quiet=True, overwrite=True, o=work / "memory"
+    )
+    peaks = {str(count): Run(fovea, "embed", "--synthetic", count, *arguments).peak_mib for count in counts}
     return {"model": pathlib.Path(model).name, "precision": precision, "peak_mib": peaks}
 
 
@@ -102,8 +105,8 @@ def main() -> None:
     parser.add_argument("--fovea", default=machine.PROGRAM)
     parser.add_argument("--model", required=True, help="folder of base-patch16-224")
     parser.add_argument("--precision", default="fp32")
-    parser.add_argument("--images", type=int, default=160, help="photos of the end-to-end run")
-    parser.add_argument("--memory", default="100,1000", help="numbers of synthetic images, separated by commas")
+    parser.add_argument("--images", type=int, default=160, help="number of photos of the end-to-end run")
+    parser.add_argument("--memory", default="100,1000", help="comma-separated numbers of synthetic images")
     parser.add_argument("sections", nargs="*", default=["end_to_end", "cold_start", "memory"])
     options = parser.parse_args()
 

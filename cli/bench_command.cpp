@@ -60,8 +60,8 @@ nlohmann::ordered_json to_json(const BenchFigure& figure) {
           {"gflop_per_second", figure.gflop_per_second}};
 }
 
-/// The GPU that is measured; null when another device is.
-std::unique_ptr<gpu::Device> gpu_of(const BenchOptions& options) {
+/// Opens the GPU to measure; returns null when another device is measured.
+std::unique_ptr<gpu::Device> open_measured_gpu(const BenchOptions& options) {
   const std::optional<DeviceName> name = parse_device(options.device);
   if (!name || (name->kind != DeviceKind::kAuto && name->kind != DeviceKind::kCuda)) {
     return nullptr;
@@ -69,14 +69,14 @@ std::unique_ptr<gpu::Device> gpu_of(const BenchOptions& options) {
   try {
     return gpu::open_cuda_device(name->number);
   } catch (const Error&) {
-    return nullptr;  // the encoder's own search for a device reports its choice and the reason
+    return nullptr;  // the encoder reports which device it chooses, and why
   }
 }
 
-/// The peak rates of the GPU as JSON, with which the time gate compares, because this benchmark has
-/// no peer implementation.
-nlohmann::ordered_json ceilings_beside(gpu::Device& device) {
-  const lab::Ceilings ceilings = ceilings_of(device);
+/// Returns the peak rates of the GPU as JSON. The time gate compares with them, because this
+/// benchmark has no peer implementation.
+nlohmann::ordered_json ceilings_json(gpu::Device& device) {
+  const lab::Ceilings ceilings = measure_gpu_ceilings(device);
   return {{"copy_bytes_per_second", ceilings.copy_bytes_per_second},
           {"bf16_flops", ceilings.bf16_flops},
           {"e4m3_flops", ceilings.e4m3_flops}};
@@ -95,12 +95,13 @@ nlohmann::ordered_json to_json(const BenchReport& report) {
 
 int run_bench(BenchOptions& options, const std::string& against, const JsonOutput& json,
               const ProgressArguments& progress) {
-  // The device is closed before the encoder runs, which should have the GPU to itself: only its
-  // name is kept.
-  const auto name_of = [](const std::unique_ptr<gpu::Device>& device) {
+  // Keeps only the name of the device, which is closed again so that the encoder has the GPU to
+  // itself.
+  const auto device_name = [](const std::unique_ptr<gpu::Device>& device) {
     return device == nullptr ? std::string() : device->info().name;
   };
-  const lab::EarlierFigures earlier = earlier_figures_of(against, name_of(gpu_of(options)));
+  const lab::EarlierFigures earlier_figures =
+      load_earlier_figures(against, device_name(open_measured_gpu(options)));
   ProgressLine line(progress);
   options.on_device = tell_device;
   options.on_progress = [&](std::string_view /*next*/, std::int64_t done, std::int64_t total) {
@@ -110,7 +111,7 @@ int run_bench(BenchOptions& options, const std::string& against, const JsonOutpu
   bool is_first = true;
   const BenchReport report = bench(options, [&](const BenchFigure& figure) {
     ProgressLine::clear();
-    if (!json.leaves_text()) {
+    if (!json.prints_text()) {
       return;
     }
     if (std::exchange(is_first, false)) {
@@ -120,27 +121,28 @@ int run_bench(BenchOptions& options, const std::string& against, const JsonOutpu
   });
   ProgressLine::clear();
   nlohmann::ordered_json result = to_json(report);
-  std::vector<lab::TimeChange> changes;
-  const bool is_of_gpu = std::ranges::any_of(report.figures, [](const BenchFigure& figure) {
+  std::vector<lab::TimeChange> time_changes;
+  const bool has_gpu_figures = std::ranges::any_of(report.figures, [](const BenchFigure& figure) {
     return figure.device_images_per_second > 0;
   });
-  if (is_of_gpu && (!earlier.empty() || json.is_wanted())) {
-    if (const std::unique_ptr<gpu::Device> device = gpu_of(options)) {
-      const nlohmann::ordered_json ceilings = ceilings_beside(*device);
+  if (has_gpu_figures && (!earlier_figures.empty() || json.is_requested())) {
+    if (const std::unique_ptr<gpu::Device> device = open_measured_gpu(options)) {
+      const nlohmann::ordered_json ceilings = ceilings_json(*device);
       for (nlohmann::ordered_json& figure : result["figures"]) {
         figure["ceilings"] = ceilings;
       }
     }
   }
-  if (!earlier.empty()) {
-    changes = lab::compare_times(lab::timed_figures(json_text(result), "this run"), earlier);
-    result["times"] = nlohmann::ordered_json::parse(lab::to_json(changes));
+  if (!earlier_figures.empty()) {
+    time_changes =
+        lab::compare_times(lab::timed_figures(json_text(result), "this run"), earlier_figures);
+    result["times"] = nlohmann::ordered_json::parse(lab::to_json(time_changes));
   }
   json.write(result);
   for (const std::string& reason : report.refused) {
     say("not measured: " + reason);
   }
-  return pass_time_gate(changes, against, json.leaves_text()) ? kDone : kFailed;
+  return pass_time_gate(time_changes, against, json.prints_text()) ? kDone : kFailed;
 }
 
 struct BenchArguments {

@@ -30,27 +30,27 @@ void add_calibrate(CLI::App& app, Run& run) {
   const auto options = std::make_shared<CalibrateOptions>();
   const auto json = std::make_shared<JsonOutput>();
   CLI::App* command = app.add_subcommand(
-      "calibrate", fmt::format("Prepare a model to run in 8 bits ({})", calibrated_words("or")));
+      "calibrate",
+      fmt::format("Prepare a model to run in 8 bits ({})", calibrated_precisions("or")));
   const auto take_model = add_model(*command, options->model, options->input.inputs);
   add_texts(*command, "INPUT", options->input.inputs,
-            "Photos of all the kinds to be embedded: files, folders, archives or lists");
+            "Photos that represent those to embed: files, folders, archives or lists");
   add_precisions(*command, precision_names(&PrecisionInfo::calibrated), options->precisions);
-  add_whole(*command, "--images", {1, 100000}, options->images,
-            "Number of photos to use, from the first on");
+  add_integer(*command, "--images", {1, 100000}, options->images,
+              "Number of photos to use, starting with the first");
   add_max_pixels(*command, options->input.max_pixels);
   const auto texts = std::make_shared<std::vector<std::string>>();
-  without_variable(
-      add_repeated(*command, "--text", "TEXT", *texts,
-                   "Texts of the kinds to be embedded, or lists of them (@FILE, -): calibrates the "
-                   "text tower, too; may be repeated"));
-  add_whole(
+  without_variable(add_repeated(*command, "--text", "TEXT", *texts,
+                                "Texts that represent those to embed, or lists of them (@FILE, -), "
+                                "to calibrate the text tower, too; may be repeated"));
+  add_integer(
       *command, "--bf16-layers", {}, options->bf16_layers,
-      "Number of layers for images, from the first on, that stay in bf16: more accurate, slower")
+      "Number of image layers, starting with the first, to keep in bf16: more accurate, slower")
       ->group(kComputeGroup);
-  names_output(
+  declare_output(
       *command,
       add_calibration(*command, options->calibration,
-                      "Folder to write into, which other commands then read with the same option")
+                      "Folder to write into; other commands read it with the same option")
           ->group(kOutputGroup),
       OutputKind::kCalibrations);
   add_threads(*command, options->threads);
@@ -58,11 +58,11 @@ void add_calibrate(CLI::App& app, Run& run) {
   add_progress_options(*command, *progress);
   json->add_to(*command);
   explain(*command,
-          {"Writes calibration-<precision>.safetensors beside the model's weights, and with --text "
-           "calibration-<precision>-text.safetensors. Where that folder cannot be written or is of "
-           "the Hugging Face cache, it writes into $XDG_CACHE_HOME/fovea/calibrations (~/.cache), "
-           "into a folder for these weights, where every command looks, too. `fovea info` tells "
-           "which one is used.",
+          {"Writes calibration-<precision>.safetensors next to the model's weights, and with "
+           "--text calibration-<precision>-text.safetensors. If that folder is not writable or "
+           "belongs to the Hugging Face cache, it writes into a folder for these weights in "
+           "$XDG_CACHE_HOME/fovea/calibrations (default: ~/.cache), where every command also "
+           "looks. `fovea info` shows which one is used.",
            kModelRule, kTextLists,
            "Exit codes: 0 done, 1 failed, 2 usage, 3 done but some photos could not be used."},
           {"fovea calibrate MODEL photos --precision int8,fp8"});

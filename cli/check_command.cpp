@@ -1,4 +1,4 @@
-// `fovea check`: checks whether an output is as it was written, and repairs it.
+// `fovea check`: checks whether an output is intact, and repairs it.
 #include <iostream>
 #include <memory>
 #include <string>
@@ -13,7 +13,7 @@
 namespace fovea::cli {
 namespace {
 
-std::string counted(const CheckReport& report) {
+std::string describe_counts(const CheckReport& report) {
   return fmt::format("{} rows in {} complete files, {} failed inputs", report.rows, report.files,
                      report.failed);
 }
@@ -25,17 +25,17 @@ std::string remedy(const CheckReport& report, const std::string& output) {
                                   "wrote this output and kept no checksums of its files.\n";
   }
   if (!report.has_checksums || !report.can_repair) {
-    return "No part of this output can be proven, so nothing was changed: start again with "
+    return "No part of this output can be verified, so nothing was changed: start again with "
            "--overwrite, or restore the files that are named above.\n";
   }
-  const std::string kept =
+  const std::string kept_rows =
       report.kept_finished
           ? fmt::format("all {} rows", report.kept_rows)
           : fmt::format("the first {} rows; the same `fovea embed` command resumes from there",
                         report.kept_rows);
-  return report.repaired
-             ? fmt::format("Repaired: the output keeps {}.\n", kept)
-             : fmt::format("`fovea check {} --repair` keeps {}.\n", printable_name(output), kept);
+  return report.repaired ? fmt::format("Repaired: the output keeps {}.\n", kept_rows)
+                         : fmt::format("`fovea check {} --repair` keeps {}.\n",
+                                       printable_name(output), kept_rows);
 }
 
 void print_text(const CheckReport& report, const std::string& output) {
@@ -44,7 +44,8 @@ void print_text(const CheckReport& report, const std::string& output) {
   }
   const std::string partial = report.missing.empty() ? "" : ", partial: " + report.missing;
   std::cout << fmt::format("{}: {}{}, {}\n", printable_name(output),
-                           report.finished ? "finished" : "not finished", partial, counted(report))
+                           report.finished ? "finished" : "not finished", partial,
+                           describe_counts(report))
             << remedy(report, output);
 }
 
@@ -68,7 +69,7 @@ nlohmann::ordered_json to_json(const CheckReport& report) {
 
 void add_check(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand(
-      "check", "Check that an output of embed is as it was written; repair it with --repair");
+      "check", "Check that an output of embed is intact; repair it with --repair");
   const auto output = std::make_shared<std::string>();
   const auto repair = std::make_shared<bool>(false);
   const auto json = std::make_shared<JsonOutput>();
@@ -77,16 +78,15 @@ void add_check(CLI::App& app, Run& run) {
   // No FOVEA_REPAIR: a variable forgotten in a shell must not truncate outputs.
   without_variable(
       add_flag(*command, "--repair", *repair,
-               "Go back to the last state that is proven, so that embed can resume from there"))
+               "Go back to the last verified state, so that embed can resume from there"))
       ->group(kOptionsGroup);
   json->add_to(*command);
-  explain(*command,
-          {"Exit codes: 0 when nothing is wrong or it was repaired, 1 when something is wrong."},
+  explain(*command, {"Exit codes: 0 if the output is intact or was repaired, 1 if it is damaged."},
           {"fovea check OUT", "fovea check OUT --repair"});
   command->callback([output, repair, json, &run] {
     run = [output, repair, json] {
       const CheckReport report = check_output({.output = *output, .repair = *repair});
-      if (json->leaves_text()) {
+      if (json->prints_text()) {
         print_text(report, *output);
       }
       json->write(to_json(report));

@@ -1,5 +1,5 @@
 // The subcommands of `fovea`. Each file cli/<name>_command.cpp declares the options of one
-// subcommand and what it runs. Also includes the headers that every such file needs.
+// subcommand and implements it. This header also includes the headers that every such file needs.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ enum ExitCode : int {
   kFailed = 1,
   kUsage = 2,
   kSomeInputsFailed = 3,
-  kNotJudged = 3,  // nothing failed, but a part could not be judged here
+  kNotJudged = 3,  // nothing failed, but a part could not be judged on this machine
   kInterrupted = 130,
 };
 
@@ -27,7 +27,7 @@ enum ExitCode : int {
 /// by main() as "fovea: <message>" and exits with kFailed.
 using Run = std::function<int()>;
 
-// Each of these adds its subcommand to `app` and sets `run` when that subcommand is chosen.
+// Each function adds its subcommand to `app`, and sets `run` when that subcommand is chosen.
 void add_embed(CLI::App& app, Run& run);
 void add_calibrate(CLI::App& app, Run& run);
 void add_bench(CLI::App& app, Run& run);

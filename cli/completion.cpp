@@ -1,5 +1,5 @@
-// The completion scripts for bash, zsh and fish, and `fovea completion`, which prints them. Each
-// completes commands, options, and the choices of options; other values complete as file names.
+// Completion scripts for bash, zsh and fish, and `fovea completion`, which prints them. The scripts
+// complete commands, options, and the choices of options; other values are completed as file names.
 #include "cli/completion.hpp"
 
 #include <functional>
@@ -20,21 +20,21 @@ using Visit = std::function<void(const CommandText&)>;
 
 void for_each_command(const CommandText& command, const Visit& visit) {
   visit(command);
-  for (const CommandText& below : command.commands) {
-    for_each_command(below, visit);
+  for (const CommandText& subcommand : command.commands) {
+    for_each_command(subcommand, visit);
   }
 }
 
-std::vector<std::string> names_of_commands(const CommandText& command) {
+std::vector<std::string> subcommand_names(const CommandText& command) {
   std::vector<std::string> names;
   names.reserve(command.commands.size());
-  for (const CommandText& below : command.commands) {
-    names.push_back(below.name());
+  for (const CommandText& subcommand : command.commands) {
+    names.push_back(subcommand.name());
   }
   return names;
 }
 
-std::vector<std::string> names_of_options(const CommandText& command) {
+std::vector<std::string> option_names(const CommandText& command) {
   std::vector<std::string> names;
   for (const OptionText& option : command.options) {
     if (!option.is_position) {
@@ -44,22 +44,23 @@ std::vector<std::string> names_of_options(const CommandText& command) {
   return names;
 }
 
-/// A pattern for a shell's `case` that matches the paths of all subcommands: 'a' | 'b'.
-std::string paths(const CommandText& program, std::string_view separator) {
-  std::vector<std::string> all;
+/// Returns a pattern for a shell's `case` that matches the paths of all subcommands, such as 'a' |
+/// 'b'.
+std::string path_pattern(const CommandText& program, std::string_view separator) {
+  std::vector<std::string> quoted_paths;
   for_each_command(program, [&](const CommandText& command) {
     if (command.path != program.path) {
-      all.push_back(fmt::format("'{}'", command.path));
+      quoted_paths.push_back(fmt::format("'{}'", command.path));
     }
   });
-  return fmt::format("{}", fmt::join(all, separator));
+  return fmt::format("{}", fmt::join(quoted_paths, separator));
 }
 
 bool takes_value(const OptionText& option) {
   return !option.is_position && !option.value.empty() && option.value.front() != '[';
 }
 
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
+std::string replace_all(std::string text, std::string_view from, std::string_view to) {
   for (std::size_t position = text.find(from); position != std::string::npos;
        position = text.find(from, position + to.size())) {
     text.replace(position, from.size(), to);
@@ -67,47 +68,46 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
   return text;
 }
 
-/// Escapes text for single quotes in a spec of zsh's _arguments, where brackets and colons are
-/// syntax.
-std::string zsh_text(const std::string& text) {
-  std::string safe = replaced(text, "'", "'\\''");
-  safe = replaced(safe, "[", "\\[");
-  safe = replaced(safe, "]", "\\]");
-  return replaced(safe, ":", "\\:");
+/// Escapes text for a single-quoted spec of zsh's _arguments, where brackets and colons are syntax.
+std::string escape_for_zsh(const std::string& text) {
+  std::string escaped = replace_all(text, "'", "'\\''");
+  escaped = replace_all(escaped, "[", "\\[");
+  escaped = replace_all(escaped, "]", "\\]");
+  return replace_all(escaped, ":", "\\:");
 }
 
 std::string zsh_function(const CommandText& command) {
-  return "_" + replaced(command.path, " ", "_");
+  return "_" + replace_all(command.path, " ", "_");
 }
 
 std::string zsh_arguments(const CommandText& command) {
   std::string text;
   for (const OptionText& option : command.options) {
-    const std::vector<std::string> words = option.choices();
-    const std::string choices = zsh_text(fmt::format("{}", fmt::join(words, " ")));
+    const std::vector<std::string> choice_names = option.choices();
+    const std::string choices = escape_for_zsh(fmt::format("{}", fmt::join(choice_names, " ")));
     if (option.is_position) {
-      text += words.empty()
-                  ? ""
-                  : fmt::format(" \\\n    ':{}:({})'", zsh_text(option.names.front()), choices);
+      text += choice_names.empty() ? ""
+                                   : fmt::format(" \\\n    ':{}:({})'",
+                                                 escape_for_zsh(option.names.front()), choices);
       continue;
     }
-    const std::string all = fmt::format("{}", fmt::join(option.names, " "));
+    const std::string names = fmt::format("{}", fmt::join(option.names, " "));
     const bool has_one_name = option.names.size() == 1;
-    text += fmt::format(" \\\n    '({})'{}'[{}]", all,
-                        has_one_name ? all : fmt::format("{{{}}}", fmt::join(option.names, ",")),
-                        zsh_text(option.help));
+    text += fmt::format(" \\\n    '({})'{}'[{}]", names,
+                        has_one_name ? names : fmt::format("{{{}}}", fmt::join(option.names, ",")),
+                        escape_for_zsh(option.help));
     if (takes_value(option)) {
-      text += words.empty()    ? fmt::format(":{}:_files", zsh_text(option.value))
-              : option.is_list ? fmt::format(":value:_values -s , value {}", choices)
-                               : fmt::format(":value:({})", choices);
+      text += choice_names.empty() ? fmt::format(":{}:_files", escape_for_zsh(option.value))
+              : option.is_list     ? fmt::format(":value:_values -s , value {}", choices)
+                                   : fmt::format(":value:({})", choices);
     }
     text += '\'';
   }
   return text;
 }
 
-std::string fish_text(const std::string& text) {
-  return replaced(replaced(text, "\\", "\\\\"), "'", "\\'");
+std::string escape_for_fish(const std::string& text) {
+  return replace_all(replace_all(text, "\\", "\\\\"), "'", "\\'");
 }
 
 }  // namespace
@@ -118,13 +118,13 @@ std::string bash_completion(const CommandText& program) {
   std::string commands;
   for_each_command(program, [&](const CommandText& command) {
     for (const OptionText& option : command.options) {
-      const std::vector<std::string> words = option.choices();
-      if (option.is_position && !words.empty()) {
-        commands += fmt::format("    '{}') words='{}' ;;\n", command.path, fmt::join(words, " "));
-      } else if (!words.empty()) {
+      const std::vector<std::string> choices = option.choices();
+      if (option.is_position && !choices.empty()) {
+        commands += fmt::format("    '{}') words='{}' ;;\n", command.path, fmt::join(choices, " "));
+      } else if (!choices.empty()) {
         for (const std::string& name : option.names) {
           values += fmt::format("    '{} {}') words='{}'{} ;;\n", command.path, name,
-                                fmt::join(words, " "), option.is_list ? " list=1" : "");
+                                fmt::join(choices, " "), option.is_list ? " list=1" : "");
         }
       } else if (takes_value(option)) {
         for (const std::string& name : option.names) {
@@ -133,10 +133,10 @@ std::string bash_completion(const CommandText& program) {
       }
     }
     options += fmt::format("    '{}') words='{}' ;;\n", command.path,
-                           fmt::join(names_of_options(command), " "));
+                           fmt::join(option_names(command), " "));
     if (!command.commands.empty()) {
       commands += fmt::format("    '{}') words='{}' ;;\n", command.path,
-                              fmt::join(names_of_commands(command), " "));
+                              fmt::join(subcommand_names(command), " "));
     }
   });
   return fmt::format(
@@ -168,7 +168,7 @@ _fovea() {{
 }}
 complete -o bashdefault -o default -F _fovea fovea
 )",
-      paths(program, " | "), values, options, commands);
+      path_pattern(program, " | "), values, options, commands);
 }
 
 std::string zsh_completion(const CommandText& program) {
@@ -187,9 +187,9 @@ std::string zsh_completion(const CommandText& program) {
         "  case $state in\n  command)\n    commands=(\n",
         zsh_arguments(command));
     std::string cases;
-    for (const CommandText& below : command.commands) {
-      text += fmt::format("      '{}:{}'\n", below.name(), zsh_text(below.about));
-      cases += fmt::format("    {}) {} ;;\n", below.name(), zsh_function(below));
+    for (const CommandText& subcommand : command.commands) {
+      text += fmt::format("      '{}:{}'\n", subcommand.name(), escape_for_zsh(subcommand.about));
+      cases += fmt::format("    {}) {} ;;\n", subcommand.name(), zsh_function(subcommand));
     }
     text += fmt::format(
         "    )\n    _describe command commands\n    ;;\n  arguments)\n    case $words[1] in\n{}"
@@ -215,31 +215,34 @@ function __fovea_path
     echo $path
 end
 )",
-      paths(program, " "));
+      path_pattern(program, " "));
   for_each_command(program, [&](const CommandText& command) {
-    const std::string here =
+    const std::string completion_prefix =
         fmt::format("complete -c fovea -n 'test (__fovea_path) = \"{}\"'", command.path);
-    for (const CommandText& below : command.commands) {
-      text += fmt::format("{} -f -a {} -d '{}'\n", here, below.name(), fish_text(below.about));
+    for (const CommandText& subcommand : command.commands) {
+      text += fmt::format("{} -f -a {} -d '{}'\n", completion_prefix, subcommand.name(),
+                          escape_for_fish(subcommand.about));
     }
     for (const OptionText& option : command.options) {
-      const std::vector<std::string> words = option.choices();
+      const std::vector<std::string> choice_names = option.choices();
       if (option.is_position) {
-        text += words.empty() ? "" : fmt::format("{} -f -a '{}'\n", here, fmt::join(words, " "));
+        text += choice_names.empty() ? ""
+                                     : fmt::format("{} -f -a '{}'\n", completion_prefix,
+                                                   fmt::join(choice_names, " "));
         continue;
       }
-      text += here;
+      text += completion_prefix;
       for (const std::string& name : option.names) {
         text += name.size() == 2 ? " -s " + name.substr(1) : " -l " + name.substr(2);
       }
-      if (!words.empty()) {
-        const std::string choices = fmt::format("{}", fmt::join(words, " "));
+      if (!choice_names.empty()) {
+        const std::string choices = fmt::format("{}", fmt::join(choice_names, " "));
         text += option.is_list ? fmt::format(" -x -a '(__fish_append , {})'", choices)
                                : fmt::format(" -x -a '{}'", choices);
       } else if (takes_value(option)) {
         text += " -r";
       }
-      text += fmt::format(" -d '{}'\n", fish_text(option.help));
+      text += fmt::format(" -d '{}'\n", escape_for_fish(option.help));
     }
   });
   return text;

@@ -18,7 +18,8 @@ namespace fovea::cli {
 namespace {
 
 constexpr std::size_t kMaxShownValue = 40;
-constexpr const char* kModelUsage = " {MODEL|-m MODEL}";  // required unless FOVEA_MODEL is set
+/// A model is required unless FOVEA_MODEL is set.
+constexpr const char* kModelUsage = " {MODEL|-m MODEL}";
 constexpr std::string_view kExamples = "\nExamples:\n";
 
 OptionText describe_option(const CLI::Option& option) {
@@ -37,18 +38,18 @@ OptionText describe_option(const CLI::Option& option) {
   std::tie(text.value, text.range) = value_and_range(option);
   text.help = option.get_description();
   text.initial = is_switch ? "" : option.get_default_str();
-  text.variable = variable_of(option);
+  text.variable = variable_name(option);
   text.group = text.is_position                ? "Arguments"
                : option.get_name() == "--help" ? kReportGroup
                                                : option.get_group();
-  text.output = output_of(option);
+  text.output = output_kind_name(option);
   text.required = option.get_required();
   text.repeats = text.is_position && option.get_items_expected_max() > 1;
   text.is_list = option.get_delimiter() != '\0';
   return text;
 }
 
-std::string usage_of(const CommandText& command) {
+std::string usage_line(const CommandText& command) {
   std::string usage = command.path;
   if (!command.commands.empty()) {
     return usage + " COMMAND [arguments]";
@@ -66,8 +67,8 @@ std::string usage_of(const CommandText& command) {
     if (option.is_position && option.names.front() == "MODEL") {
       usage += kModelUsage;
     } else if (option.is_position) {
-      const bool optional = !option.required && option.names.front() != "INPUT";
-      usage += optional ? fmt::format(" [{}]", option.head()) : " " + option.head();
+      const bool is_optional = !option.required && option.names.front() != "INPUT";
+      usage += is_optional ? fmt::format(" [{}]", option.head()) : " " + option.head();
     }
   }
   for (const OptionText& option : command.options) {
@@ -95,16 +96,16 @@ void split_footer(const std::string& footer, CommandText& command) {
 }  // namespace
 
 std::vector<std::string> OptionText::choices() const {
-  std::vector<std::string> words;
+  std::vector<std::string> names;
   if (value.find('|') != std::string::npos) {
     std::istringstream parts(value);
-    for (std::string word; std::getline(parts, word, '|');) {
-      if (word.find(':') == std::string::npos) {  // cuda:N is a pattern, not a choice
-        words.push_back(word);
+    for (std::string name; std::getline(parts, name, '|');) {
+      if (name.find(':') == std::string::npos) {  // cuda:N is a pattern, not a choice
+        names.push_back(name);
       }
     }
   }
-  return words;
+  return names;
 }
 
 std::string OptionText::shown_value() const {
@@ -120,8 +121,9 @@ std::string OptionText::head() const {
     return names.front() + (repeats ? "..." : "");
   }
   const bool is_short = names.front().size() == 2;
-  const std::string all = fmt::format("{}{}", is_short ? "" : "    ", fmt::join(names, ", "));
-  return all + (value.empty() || value.starts_with('[') ? "" : " ") + shown_value();
+  const std::string joined_names =
+      fmt::format("{}{}", is_short ? "" : "    ", fmt::join(names, ", "));
+  return joined_names + (value.empty() || value.starts_with('[') ? "" : " ") + shown_value();
 }
 
 std::string OptionText::facts() const {
@@ -139,14 +141,14 @@ std::string OptionText::facts() const {
 }
 
 std::vector<std::string> CommandText::groups() const {
-  std::vector<std::string> found;
-  for (const char* const first :
+  std::vector<std::string> used_groups;
+  for (const char* const group :
        {"Arguments", kInputGroup, kOutputGroup, kComputeGroup, kOptionsGroup, kReportGroup}) {
-    if (std::ranges::find(options, first, &OptionText::group) != options.end()) {
-      found.emplace_back(first);
+    if (std::ranges::find(options, group, &OptionText::group) != options.end()) {
+      used_groups.emplace_back(group);
     }
   }
-  return found;
+  return used_groups;
 }
 
 std::string CommandText::name() const {
@@ -161,13 +163,13 @@ CommandText describe(const CLI::App& command) {
     text.path = parent->get_name() + " " + text.path;
   }
   text.about = command.get_description();
-  // Positionals come first, --help last.
-  const auto place = [](const CLI::Option& option) {
+  // Positionals are first, --help is last.
+  const auto option_rank = [](const CLI::Option& option) {
     return option.get_positional() ? 0 : option.get_name() == "--help" ? 2 : 1;
   };
-  for (const int turn : {0, 1, 2}) {
+  for (const int rank : {0, 1, 2}) {
     for (const CLI::Option* option : command.get_options()) {
-      if (place(*option) == turn) {
+      if (option_rank(*option) == rank) {
         text.options.push_back(describe_option(*option));
       }
     }
@@ -178,7 +180,7 @@ CommandText describe(const CLI::App& command) {
     text.commands.push_back(describe(*below));
   }
   split_footer(command.get_footer(), text);
-  text.usage = usage_of(text);
+  text.usage = usage_line(text);
   return text;
 }
 

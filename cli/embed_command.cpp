@@ -53,7 +53,7 @@ int run_embed_texts(Options& options) {
   job.model = embed.model;
   job.encoder = embed.encoder;
   job.texts = read_texts(options.texts);
-  job.clean = text_clean(options.text_clean);
+  job.clean = parse_text_clean(options.text_clean);
   job.output = embed.output;
   job.normalize = !options.no_normalize;
   job.dtype = options.dtype == "f16" ? OutputDType::kF16 : OutputDType::kF32;
@@ -63,7 +63,7 @@ int run_embed_texts(Options& options) {
   return reporter.finish(embed_texts_job(job));
 }
 
-/// Refuses options that apply to photos alone.
+/// Rejects options that apply only to photos.
 void check_text_options(const CLI::App& command, const Options& options) {
   if (!options.embed.input.inputs.empty() || options.embed.input.synthetic > 0) {
     throw CLI::ValidationError("--text", "embeds texts instead of photos: give no other inputs");
@@ -78,7 +78,7 @@ void check_text_options(const CLI::App& command, const Options& options) {
   }
 }
 
-/// Refuses options that apply to embeddings alone.
+/// Rejects options that apply only to embeddings.
 void check_feature_options(const CLI::App& command, const Options& options) {
   if (options.no_normalize) {
     throw CLI::ValidationError("--no-normalize",
@@ -106,8 +106,8 @@ void add_embed(CLI::App& app, Run& run) {
                    "Embed texts instead, or lists of them (@FILE, -); OUT is then one .npy file; "
                    "may be repeated"));
   add_text_clean(*command, options->text_clean);
-  add_whole(*command, "--synthetic", {}, embed.input.synthetic,
-            "Embed this many generated images instead, to measure what decoding costs");
+  add_integer(*command, "--synthetic", {}, embed.input.synthetic,
+              "Embed this many generated images instead, to measure what decoding costs");
   add_batch_size(*command, embed.batch_size);
   add_threads(*command, embed.encoder.threads);
   add_decode_threads(*command, embed.decode_threads);
@@ -118,16 +118,17 @@ void add_embed(CLI::App& app, Run& run) {
   add_flag(*command, "--no-normalize", options->no_normalize,
            "Do not scale embeddings to length 1");
   add_choice(*command, "--features", {"last", "penultimate", "pooled"}, options->features,
-             "Write features instead of embeddings, as f16 unless --dtype is given: of each patch, "
-             "after the last layer and its norm or before the last layer, or the pooled ones of "
-             "the photo, not scaled");
+             "Write features instead of embeddings, as f16 unless --dtype is given: those of each "
+             "patch after the last layer and its norm (last) or before the last layer "
+             "(penultimate), or those of the photo after pooling, not scaled (pooled)");
   CLI::Option* dtype = add_choice(*command, "--dtype", {"f32", "f16"}, options->dtype,
                                   "Type of the written numbers");
   add_choice(*command, "--format", {"npy", "jsonl"}, options->format,
              "Format of the embeddings files");
-  add_optional_whole(*command, "--shard-rows", {1}, embed.shard_rows,
-                     "Rows per embeddings file (default: 65536, or as many features of patches "
-                     "as 256 MiB hold)");
+  add_optional_integer(
+      *command, "--shard-rows", {1}, embed.shard_rows,
+      "Rows per embeddings file (default: 65536, or for features of patches as many "
+      "as fit in 256 MiB)");
   CLI::Option* overwrite = command->get_option("--overwrite");
   CLI::Option* retry = add_flag(*command, "--retry-failed", embed.retry_failed,
                                 "Try the inputs in errors.jsonl again")
@@ -145,7 +146,7 @@ void add_embed(CLI::App& app, Run& run) {
            "fovea embed -m MODEL photos -o FEATURES --features penultimate"});
   command->callback([command, options, take_model, dtype, &run] {
     take_model();
-    options->embed.overwrite = overwrites(*command);
+    options->embed.overwrite = has_overwrite_flag(*command);
     options->has_dtype = dtype->count() > 0;
     if (!options->texts.empty()) {
       check_text_options(*command, *options);
@@ -154,7 +155,7 @@ void add_embed(CLI::App& app, Run& run) {
       return;
     }
     if (is_typed(*command, *command->get_option("--text-clean"))) {
-      throw CLI::ValidationError("--text-clean", "applies to --text alone");
+      throw CLI::ValidationError("--text-clean", "applies only to --text");
     }
     if (!options->features.empty()) {
       check_feature_options(*command, *options);

@@ -61,24 +61,24 @@ struct EmulateArguments {
 constexpr std::array kPolicies = {emu::Policy::kUniform, emu::Policy::kPriorities,
                                   emu::Policy::kEager, emu::Policy::kLazy, emu::Policy::kStarve};
 
-emu::Policy policy_of(const std::string& word) {
+emu::Policy parse_policy(const std::string& name) {
   for (const emu::Policy policy : kPolicies) {
-    if (word == emu::name_of(policy)) {
+    if (name == emu::name_of(policy)) {
       return policy;
     }
   }
   return emu::Policy::kFromSeed;
 }
 
-std::vector<std::string> policy_words() {
-  std::vector<std::string> words = {kAnyPolicy};
+std::vector<std::string> policy_names() {
+  std::vector<std::string> names = {kAnyPolicy};
   for (const emu::Policy policy : kPolicies) {
-    words.emplace_back(emu::name_of(policy));
+    names.emplace_back(emu::name_of(policy));
   }
-  return words;
+  return names;
 }
 
-/// Lists the kernels and their parameters, for a command line without --launch.
+/// Lists the kernels and their parameters; used without --launch.
 int list_kernels(const EmulateArguments& arguments) {
   const emulation::Module module(arguments.ptx, arguments.max_memory);
   auto json = nlohmann::ordered_json::array();
@@ -93,7 +93,7 @@ int list_kernels(const EmulateArguments& arguments) {
                           parameter.offset);
     }
     json.push_back({{"name", kernel.name}, {"source_name", name}, {"parameters", parameters}});
-    if (arguments.json.leaves_text()) {
+    if (arguments.json.prints_text()) {
       std::cout << text;
     }
   }
@@ -101,7 +101,7 @@ int list_kernels(const EmulateArguments& arguments) {
   return kDone;
 }
 
-// The options that run this schedule alone.
+// Returns the options that run only this schedule.
 std::string replay_options(const EmulateArguments& arguments, std::uint64_t seed) {
   return fmt::format("--seed {}{}", seed,
                      arguments.policy == kAnyPolicy ? "" : " --policy " + arguments.policy);
@@ -110,18 +110,18 @@ std::string replay_options(const EmulateArguments& arguments, std::uint64_t seed
 void print_outcome(const EmulateArguments& arguments, const emulation::Outcome& outcome) {
   std::vector<std::string> lines;
   for (const emu::Finding& finding : outcome.report.findings) {
-    emu::Finding named = finding;
-    named.kernel = emulation::source_name(finding.kernel);
-    if (named.other) {
-      named.other->kernel = emulation::source_name(named.other->kernel);
+    emu::Finding shown = finding;
+    shown.kernel = emulation::source_name(finding.kernel);
+    if (shown.other) {
+      shown.other->kernel = emulation::source_name(shown.other->kernel);
     }
-    lines.push_back(named.text());
+    lines.push_back(shown.text());
   }
   for (const emulation::Mismatch& mismatch : outcome.mismatches) {
     lines.push_back(mismatch.text());
   }
-  constexpr std::size_t kMaxReportBytes =
-      4000;  // bytes: the report of a deadlock names every waiting warp
+  // The report of a deadlock names every waiting warp.
+  constexpr std::size_t kMaxReportBytes = 4000;
   for (const std::string& line : lines) {
     std::cout << io::printable(line, kMaxReportBytes) << '\n';
   }
@@ -147,7 +147,7 @@ int emulate(const EmulateArguments& arguments, int threads) {
       .count = arguments.schedules,
       .all = arguments.all,
       .threads = threads,
-      .run = {.policy = policy_of(arguments.policy),
+      .run = {.policy = parse_policy(arguments.policy),
               .resident_blocks = static_cast<std::uint32_t>(arguments.resident_blocks),
               .check_swizzle_starts = !arguments.any_swizzle_start,
               .check_last_stores = !arguments.late_stores,
@@ -173,35 +173,35 @@ int emulate(const EmulateArguments& arguments, int threads) {
   }
   emulation.write(report.shown);
 
-  auto found = nlohmann::ordered_json::array();
-  for (const emulation::Outcome& outcome : report.found) {
-    found.push_back(emulation::to_json(outcome));
-    found.back()["replay"] = replay_options(arguments, outcome.seed);
-    if (arguments.json.leaves_text()) {
+  auto findings = nlohmann::ordered_json::array();
+  for (const emulation::Outcome& outcome : report.failed) {
+    findings.push_back(emulation::to_json(outcome));
+    findings.back()["replay"] = replay_options(arguments, outcome.seed);
+    if (arguments.json.prints_text()) {
       print_outcome(arguments, outcome);
     }
   }
-  if (arguments.json.leaves_text()) {
+  if (arguments.json.prints_text()) {
     std::cout << fmt::format("{} of {} schedule{} clean: {} operations in {:.2f} s\n",
-                             report.run - report.found.size(), report.run,
+                             report.run - report.failed.size(), report.run,
                              report.run == 1 ? "" : "s", report.steps, seconds);
   }
-  arguments.json.write({{"clean", report.found.empty()},
+  arguments.json.write({{"clean", report.failed.empty()},
                         {"first_seed", arguments.seed},
                         {"schedules", arguments.schedules},
                         {"schedules_run", report.run},
                         {"operations", report.steps},
                         {"seconds", seconds},
-                        {"found", std::move(found)}});
-  return report.found.empty() ? kDone : kFailed;
+                        {"found", std::move(findings)}});
+  return report.failed.empty() ? kDone : kFailed;
 }
 
-// Limits the memory of this process from now on. MemoryBudget already counts requested memory; this
-// limit stops what grows while a kernel runs.
+// Limits the memory of this process. MemoryBudget counts the memory that is requested in advance;
+// this limit stops allocations that grow while a kernel runs.
 void limit_memory(const EmulateArguments& arguments, int threads) {
-  constexpr std::uint64_t kStackBytes = std::uint64_t{8} << 20U;  // of a thread
+  constexpr std::uint64_t kStackBytes = std::uint64_t{8} << 20U;  // per thread
   constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 60U;
-  std::uint64_t pages = 0;  // of data in use, the sixth number of /proc/self/statm
+  std::uint64_t pages = 0;  // pages of data in use: the sixth number of /proc/self/statm
   std::ifstream statm("/proc/self/statm");
   for (int i = 0; i < 6; ++i) {
     statm >> pages;
@@ -222,7 +222,7 @@ int run_emulate(const EmulateArguments& arguments) {
   try {
     return arguments.launch.empty() ? list_kernels(arguments) : emulate(arguments, threads);
   } catch (const std::bad_alloc&) {
-    say_error(fmt::format("{}: it takes more than {} MiB of memory; --most-memory allows more",
+    say_error(fmt::format("{}: needs more than {} MiB of memory; --most-memory raises the limit",
                           arguments.ptx, arguments.max_memory >> 20U),
               "");
   } catch (const Error& error) {
@@ -235,39 +235,39 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
   add_text(command, "FILE", "FILE", arguments.ptx, "Kernels in PTX, as nvcc -ptx makes them")
       ->required();
   add_text(command, "--launch", "FILE", arguments.launch,
-           "What to launch, in JSON (default: lists the kernels and their parameters)");
+           "Launch file, in JSON (default: list the kernels and their parameters)");
   add_text(command, "--kernel", "KERNEL", arguments.kernel,
-           "The kernel of launches that name none, as in C++ or as in the PTX");
+           "Kernel for launches that name none, by its name in C++ or in the PTX");
   CLI::Option* const schedules =
-      add_whole(command, "--schedules", {1, 1'000'000'000}, arguments.schedules,
-                "How many schedules to run, in parallel, with the seeds from --seed on");
-  add_whole(command, "--seed", {0, Whole::kNoLimit}, arguments.seed,
-            "The same seed runs the same schedule");
-  add_choice(command, "--policy", policy_words(), arguments.policy,
+      add_integer(command, "--schedules", {1, 1'000'000'000}, arguments.schedules,
+                  "Number of schedules to run in parallel, with consecutive seeds from --seed on");
+  add_integer(command, "--seed", {0, IntegerRange::kNoLimit}, arguments.seed,
+              "The same seed runs the same schedule");
+  add_choice(command, "--policy", policy_names(), arguments.policy,
              "Scheduling policy; any lets the seed choose one of the others");
-  add_flag(command, "--all", arguments.all,
-           "Run all schedules, also after one that finds something");
+  add_flag(command, "--all", arguments.all, "Run all schedules, even after one with findings");
   add_flag(command, "--any-path", arguments.any_path,
-           "Let the launch file name files outside of its folder, and read through links");
+           "Allow the launch file to name files outside its folder, and to read through links");
   begin_group(command, kComputeGroup);
-  add_whole(command, "--resident-blocks", {1, 1 << 20}, arguments.resident_blocks,
-            "Blocks of a grid that run at a time; a cluster runs whole");
-  add_whole(command, "--most-operations", {0}, arguments.most_operations,
-            "End a schedule with a finding after this many warp operations (0: never)");
+  add_integer(
+      command, "--resident-blocks", {1, 1 << 20}, arguments.resident_blocks,
+      "Blocks of a grid that run at the same time; the blocks of a cluster always run together");
+  add_integer(command, "--most-operations", {0}, arguments.most_operations,
+              "End a schedule with a finding after this many warp operations (0: never)");
   add_flag(command, "--any-swizzle-start", arguments.any_swizzle_start,
-           "Allow boxes with a swizzle to begin within its pattern, as hardware does");
+           "Allow swizzled boxes to begin inside a swizzle pattern, as hardware does");
   add_flag(command, "--late-stores", arguments.late_stores,
            "Allow blocks to end while bulk stores still read their shared memory");
   add_flag(command, "--no-tensor-fences", arguments.no_tensor_fences,
-           "Let threads be told without tcgen05.fence what has ended in tensor memory");
+           "Do not require tcgen05.fence where threads synchronise on operations in tensor memory");
   add_flag(command, "--prompt-warps", arguments.prompt_warps,
-           "Keep back no warp that can run, so that none misses phases of an mbarrier");
+           "Never delay a warp that can run, so that none misses a phase of an mbarrier");
   add_flag(command, "--prompt-commits", arguments.prompt_commits,
            "Allow tcgen05.commit to arrive in all blocks before later operations");
   add_flag(command, "--unwritten-stores", arguments.unwritten_stores,
            "Allow uninitialised values to be stored to global memory");
   add_size(command, "--most-memory", arguments.max_memory,
-           "Refuse kernels and launch files that take more memory");
+           "Memory limit for kernels and launch files");
   add_threads(command, arguments.threads);
   add_trace(command, arguments.trace)->excludes(schedules);
   arguments.json.add_to(command);
@@ -278,20 +278,19 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
 void add_emulate(CLI::App& app, Run& run) {
   const auto arguments = std::make_shared<EmulateArguments>();
   CLI::App* const command =
-      app.add_subcommand("emulate", "Run CUDA kernels on the CPU and find what is wrong with them");
+      app.add_subcommand("emulate", "Run CUDA kernels on the CPU and report errors in them");
   add_options(*command, *arguments);
   explain(*command,
-          {"docs/emulator.md describes the launch file, and says what is modelled.",
-           "Exit codes: 0 nothing found, 1 something found, 2 it cannot be run."},
+          {"docs/emulator.md describes the launch file and the model of the GPU.",
+           "Exit codes: 0 no findings, 1 findings, 2 the kernels cannot be run."},
           {"fovea emulate saxpy.ptx", "fovea emulate saxpy.ptx --launch launch.json",
            "fovea emulate saxpy.ptx --launch launch.json --schedules 100 --json",
            "fovea emulate saxpy.ptx --launch launch.json --seed 7 --trace trace.txt"});
   command->callback([arguments, command, &run] {
     if (arguments->launch.empty()) {
-      refuse_typed(*command, {"--schedules", "--trace"},
-                   "applies to --launch alone, without which nothing runs");
+      reject_if_typed(*command, {"--schedules", "--trace"}, "has no effect without --launch");
     }
-    arguments->overwrite = overwrites(*command);
+    arguments->overwrite = has_overwrite_flag(*command);
     arguments->command = command;
     run = [arguments] { return run_emulate(*arguments); };
   });

@@ -1,4 +1,4 @@
-// Environment variables that set options; the command line takes precedence over them.
+// Environment variables that set options. The command line has precedence over them.
 #include "cli/environment.hpp"
 
 #include <algorithm>
@@ -21,11 +21,12 @@ constexpr EngineVariable kEngineVariables[] = {
      "highest instruction set on CPUs: generic, avx2, avx2_vnni, avx512, avx512_vnni, avx512_bf16 "
      "or amx"},
     {"FOVEA_FORCE_KERNEL", "level of the kernels that operators run on GPUs, such as wgmma or mma"},
-    {"FOVEA_FORCE_PTX", "1: compile kernels from PTX, as on GPUs that came after this program"},
-    {"FOVEA_GATE_RECORD", "gate record by which kernels are chosen on GPUs (none: no record)"},
+    {"FOVEA_FORCE_PTX", "1: compile kernels from PTX, as for GPUs newer than this program"},
+    {"FOVEA_GATE_RECORD",
+     "gate record that determines the choice of kernels on GPUs (none: no record)"},
     {"FOVEA_EMU_SEED",
      "seed for the order in which the emulator schedules blocks and warps (default: 0)"},
-    {"FOVEA_GPU_SLICE", "images that GPUs compute together (0: the default)"},
+    {"FOVEA_GPU_SLICE", "number of images that GPUs process at once (0: the default)"},
     {"FOVEA_GPU_PROFILE", "1: time each operator on GPUs"},
     {"FOVEA_CUBLASLT", "path of NVIDIA's cuBLASLt library"},
     {"FOVEA_CUDNN", "path of NVIDIA's cuDNN library"},
@@ -35,47 +36,47 @@ constexpr EngineVariable kEngineVariables[] = {
     {"FOVEA_PYTHON", "Python with torch and Fovea's package, for `fovea kernel judge`"},
 };
 
-// Prefixes of variables that the project's scripts and tests use, and that the program ignores.
-constexpr std::string_view kOthers[] = {"FOVEA_BIN",        "FOVEA_ATTACK_", "FOVEA_STATE_",
-                                        "FOVEA_TEST_",      "FOVEA_FUZZ_",   "FOVEA_ENCODE_TOOL",
-                                        "FOVEA_PIXELS_TOOL"};
+// Prefixes of variables of the project's scripts and tests, which the program ignores.
+constexpr std::string_view kIgnoredPrefixes[] = {
+    "FOVEA_BIN",   "FOVEA_ATTACK_",     "FOVEA_STATE_",     "FOVEA_TEST_",
+    "FOVEA_FUZZ_", "FOVEA_ENCODE_TOOL", "FOVEA_PIXELS_TOOL"};
 
 void name_variables(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
-    if (const std::string name = variable_of(*option); !name.empty()) {
+    if (const std::string name = variable_name(*option); !name.empty()) {
       option->envname(name);
     }
   }
 }
 
-std::vector<std::string> taken_from_environment(const CLI::App& app) {
-  std::vector<std::string> taken;
+std::vector<std::string> environment_settings(const CLI::App& app) {
+  std::vector<std::string> settings;
   for (const CLI::Option* option : app.get_options()) {
     const std::string name = option->get_envname();
     const char* const value = name.empty() ? nullptr : std::getenv(name.c_str());
     if (value != nullptr && option->count() > 0 && !is_typed(app, *option)) {
-      taken.push_back(fmt::format("{}={}", name, value));
+      settings.push_back(fmt::format("{}={}", name, value));
     }
   }
   for (const CLI::App* command : app.get_subcommands()) {
-    std::ranges::move(taken_from_environment(*command), std::back_inserter(taken));
+    std::ranges::move(environment_settings(*command), std::back_inserter(settings));
   }
-  return taken;
+  return settings;
 }
 
-/// The names of the FOVEA_* variables of this process, except those for scripts and tests.
-std::vector<std::string> variables_of_the_program() {
-  std::vector<std::string> set;
+/// Returns the names of the FOVEA_* variables of this process, except those for scripts and tests.
+std::vector<std::string> program_variables() {
+  std::vector<std::string> names;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view variable = *entry;
     const std::string name(variable.substr(0, variable.find('=')));
-    const bool is_other = std::ranges::any_of(
-        kOthers, [&](std::string_view other) { return name.starts_with(other); });
-    if (name.starts_with("FOVEA_") && !is_other) {
-      set.push_back(name);
+    const bool is_ignored = std::ranges::any_of(
+        kIgnoredPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
+    if (name.starts_with("FOVEA_") && !is_ignored) {
+      names.push_back(name);
     }
   }
-  return set;
+  return names;
 }
 
 void gather_options(const CLI::App& app, std::vector<const CLI::Option*>& options) {
@@ -87,8 +88,9 @@ void gather_options(const CLI::App& app, std::vector<const CLI::Option*>& option
 
 }  // namespace
 
-// Options get their variables only when their command is chosen: CLI11 would otherwise apply them
-// to the options of all commands, and reject a value that another command does not accept.
+// The options of a command get their variables only when it is chosen: otherwise CLI11 would apply
+// the variables to the options of all commands, and reject a value that another command does not
+// accept.
 void take_environment_when_chosen(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands({})) {
     command->preparse_callback([command](std::size_t) { name_variables(*command); });
@@ -97,8 +99,8 @@ void take_environment_when_chosen(CLI::App& app) {
 }
 
 std::string environment_note(const CLI::App& app) {
-  const std::vector<std::string> taken = taken_from_environment(app);
-  return taken.empty() ? "" : fmt::format("from the environment: {}", fmt::join(taken, ", "));
+  const std::vector<std::string> settings = environment_settings(app);
+  return settings.empty() ? "" : fmt::format("from the environment: {}", fmt::join(settings, ", "));
 }
 
 std::span<const EngineVariable> engine_variables() {
@@ -106,7 +108,7 @@ std::span<const EngineVariable> engine_variables() {
 }
 
 void forget_option_variables() {
-  for (const std::string& name : variables_of_the_program()) {
+  for (const std::string& name : program_variables()) {
     if (std::ranges::find(kEngineVariables, name, &EngineVariable::name) ==
         std::end(kEngineVariables)) {
       unsetenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): there is one thread
@@ -115,37 +117,37 @@ void forget_option_variables() {
 }
 
 std::vector<std::string> unknown_variables(const CLI::App& app) {
-  const std::vector<std::string> set = variables_of_the_program();
-  if (set.empty()) {
+  const std::vector<std::string> variables = program_variables();
+  if (variables.empty()) {
     return {};
   }
   std::vector<const CLI::Option*> options;
   gather_options(app, options);
-  std::vector<std::string> known;
+  std::vector<std::string> known_names;
   for (const CLI::Option* option : options) {
-    const std::string name = variable_of(*option);
-    if (!name.empty() && std::ranges::find(known, name) == known.end()) {
-      known.push_back(name);
+    const std::string name = variable_name(*option);
+    if (!name.empty() && std::ranges::find(known_names, name) == known_names.end()) {
+      known_names.push_back(name);
     }
   }
-  std::ranges::transform(kEngineVariables, std::back_inserter(known),
+  std::ranges::transform(kEngineVariables, std::back_inserter(known_names),
                          [](const EngineVariable& variable) { return std::string(variable.name); });
-  std::vector<std::string> sentences;
-  for (const std::string& name : set) {
-    if (std::ranges::find(known, name) != known.end()) {
+  std::vector<std::string> warnings;
+  for (const std::string& name : variables) {
+    if (std::ranges::find(known_names, name) != known_names.end()) {
       continue;
     }
     if (name == "FOVEA_OVERWRITE" || name == "FOVEA_REPAIR") {
-      sentences.push_back(
-          fmt::format("{} is not taken from the environment, because it deletes data: give the "
-                      "option on the command line",
+      warnings.push_back(
+          fmt::format("{} in the environment is ignored, because it deletes data: give the option "
+                      "on the command line",
                       name));
     } else {
-      sentences.push_back(fmt::format("{} is not a variable that Fovea knows{}", name,
-                                      io::did_you_mean(name, known)));
+      warnings.push_back(fmt::format("{} is not a variable that Fovea knows{}", name,
+                                     io::did_you_mean(name, known_names)));
     }
   }
-  return sentences;
+  return warnings;
 }
 
 }  // namespace fovea::cli

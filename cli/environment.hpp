@@ -1,5 +1,5 @@
 // FOVEA_* environment variables: those that set options, those that the engine reads, and unknown
-// ones, about which the program warns.
+// ones, which the program warns about.
 #pragma once
 
 #include <span>
@@ -11,15 +11,15 @@
 
 namespace fovea::cli {
 
-/// Makes the options of a command read their environment variables, once the command is chosen.
+/// Makes the options of a command read their environment variables once the command is chosen.
 void take_environment_when_chosen(CLI::App& app);
 
 /// Returns "from the environment: FOVEA_DEVICE=cuda" when variables have set options of the chosen
 /// command; else "".
 [[nodiscard]] std::string environment_note(const CLI::App& app);
 
-/// Unsets the variables that set options, once they are applied, so that child processes running
-/// this program take options from their command lines alone.
+/// Unsets the variables that set options after they have been applied, so that child processes
+/// running this program take options only from their command lines.
 void forget_option_variables();
 
 /// A variable that the engine reads, and its description.

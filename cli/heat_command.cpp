@@ -1,4 +1,4 @@
-// `fovea heat`: shows where in a photo a text applies.
+// `fovea heat`: shows which parts of a photo match a text.
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -33,7 +33,8 @@ int run_heat(HeatArguments& arguments) {
   const ImageInput photo{.path = arguments.inputs[1]};
   Encoder encoder(arguments.model, arguments.encoder);
   tell_device(encoder.device());
-  const HeatMap map = encoder.heat(text, photo, text_clean(arguments.clean), arguments.max_pixels);
+  const HeatMap map =
+      encoder.heat(text, photo, parse_text_clean(arguments.clean), arguments.max_pixels);
   if (!arguments.output.empty()) {
     write_heat(photo, map, arguments.output, arguments.max_pixels);
     say(fmt::format("wrote {}", source_name(arguments.output)));
@@ -73,21 +74,22 @@ void add_heat(CLI::App& app, Run& run) {
   add_precision(*command, arguments->encoder.precision);
   add_calibration(*command, arguments->encoder.calibration);
   add_device(*command, arguments->encoder.device);
-  explain(*command,
-          {kModelRule,
-           "The heat of a patch is the cosine of the words and of what the photo's embedding would "
-           "be if the model attended to that patch alone. Colours run from the lowest value of the "
-           "photo, dark violet, to its highest, light yellow: some patch is always the hottest, "
-           "whether the photo shows the words or not. --json has the values."},
-          {"fovea heat -m MODEL \"a cat\" cat.jpg -o heat.png",
-           "fovea heat -m MODEL \"a cat\" cat.jpg --json"});
+  explain(
+      *command,
+      {kModelRule,
+       "The heat of a patch is the cosine between the text and the embedding that the photo would "
+       "have if the model attended to that patch alone. Colours range from the lowest value in the "
+       "photo, dark violet, to the highest, light yellow: some patch is always the hottest, "
+       "whether or not the photo shows what the text says. --json prints the values."},
+      {"fovea heat -m MODEL \"a cat\" cat.jpg -o heat.png",
+       "fovea heat -m MODEL \"a cat\" cat.jpg --json"});
   command->callback([arguments, take_model, &run] {
     take_model();
     if (arguments->inputs.size() != 2) {
-      throw CLI::ValidationError("expected the words and one photo: \"a dog\" photo.jpg",
+      throw CLI::ValidationError("expected a text and one photo, such as \"a dog\" photo.jpg",
                                  CLI::ExitCodes::ValidationError);
     }
-    if (arguments->output.empty() && !arguments->json.is_wanted()) {
+    if (arguments->output.empty() && !arguments->json.is_requested()) {
       throw CLI::ValidationError("--output",
                                  "must name a picture to write, unless --json is given");
     }

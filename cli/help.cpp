@@ -1,5 +1,5 @@
-// Formats help in two columns, and usage errors. Unknown commands and options are reported before
-// other errors, which follow from them.
+// Help in two columns, and messages about usage errors. Unknown commands and options are reported
+// first, because other errors may follow from them.
 #include "cli/help.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ constexpr std::size_t kMaxListedCommands = 12;
 
 /// Wraps `text` at spaces into lines of at most kHelpColumns, each indented by `indent` spaces and
 /// ended by a newline.
-std::string wrapped(std::string_view text, std::size_t indent = 0) {
+std::string wrap_text(std::string_view text, std::size_t indent = 0) {
   std::string lines;
   std::string line(indent, ' ');
   while (!text.empty()) {
@@ -43,20 +43,20 @@ std::string wrapped(std::string_view text, std::size_t indent = 0) {
   return lines + line + '\n';
 }
 
-// Formats an option: "  -m, --model MODEL   Model: a folder ...".
-std::string two_columns(const std::string& left, std::string_view right) {
+// Formats a description in two columns: "  -m, --model MODEL   Model: a folder ...".
+std::string format_columns(const std::string& left, std::string_view right) {
   std::string text = fmt::format("{:{}}{}", "", kIndent, left);
-  std::string rest = wrapped(right, kSecondColumn);
+  std::string description = wrap_text(right, kSecondColumn);
   if (text.size() + 2 <= kSecondColumn) {
-    rest.replace(0, text.size(), text);
-    return rest;
+    description.replace(0, text.size(), text);
+    return description;
   }
-  return text + "\n" + rest;
+  return text + "\n" + description;
 }
 
 std::string option_text(const OptionText& option) {
   const std::string facts = option.facts();
-  return two_columns(option.head(), option.full_help() + (facts.empty() ? "" : " " + facts));
+  return format_columns(option.head(), option.full_help() + (facts.empty() ? "" : " " + facts));
 }
 
 std::vector<std::string> command_names(const CLI::App& app) {
@@ -69,29 +69,29 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
-std::string path_of(const CLI::App& app) {
+std::string command_path(const CLI::App& app) {
   return app.get_parent() == nullptr ? app.get_name()
-                                     : path_of(*app.get_parent()) + " " + app.get_name();
+                                     : command_path(*app.get_parent()) + " " + app.get_name();
 }
 
-std::string unknown_command(const CLI::App& app, const std::string& word) {
+std::string unknown_command_message(const CLI::App& app, const std::string& argument) {
   const std::vector<std::string> names = command_names(app);
-  std::string text = fmt::format("'{}' is not a command", word);
-  const std::string hint = io::did_you_mean(word, names);
-  std::error_code ignored;
-  if (hint.empty() && app.get_parent() == nullptr && std::filesystem::exists(word, ignored)) {
-    const bool is_folder = std::filesystem::is_directory(word, ignored);
+  std::string text = fmt::format("'{}' is not a command", argument);
+  const std::string hint = io::did_you_mean(argument, names);
+  std::error_code error;
+  if (hint.empty() && app.get_parent() == nullptr && std::filesystem::exists(argument, error)) {
+    const bool is_folder = std::filesystem::is_directory(argument, error);
     return fmt::format("{} but a {}; to embed it, run `fovea embed MODEL {} -o OUT`", text,
-                       is_folder ? "folder" : "file", word);
+                       is_folder ? "folder" : "file", argument);
   }
   if (hint.empty() && names.size() <= kMaxListedCommands) {
-    return fmt::format("{}; there are {}", text, fmt::join(names, ", "));
+    return fmt::format("{}; the commands are {}", text, fmt::join(names, ", "));
   }
   return text + hint;
 }
 
-std::string unknown_option(const CLI::App& command, const std::string& word) {
-  const std::string name = word.substr(0, word.find('='));
+std::string unknown_option_message(const CLI::App& command, const std::string& argument) {
+  const std::string name = argument.substr(0, argument.find('='));
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& short_name : option->get_snames()) {
@@ -102,35 +102,36 @@ std::string unknown_option(const CLI::App& command, const std::string& word) {
     }
   }
   std::string hint = io::did_you_mean(name, names);
-  if (name.size() == 2) {  // the only suggestion for "-v" is -V
-    const auto same = [&](const std::string& candidate) {
+  if (name.size() == 2) {  // for a short option such as "-v", only suggest -V
+    const auto is_same_letter = [&](const std::string& candidate) {
       return candidate.size() == 2 && std::tolower(candidate[1]) == std::tolower(name[1]);
     };
-    const auto found = std::ranges::find_if(names, same);
-    hint = found == names.end() ? "" : fmt::format("; did you mean {}?", *found);
+    const auto suggestion = std::ranges::find_if(names, is_same_letter);
+    hint = suggestion == names.end() ? "" : fmt::format("; did you mean {}?", *suggestion);
   }
-  return fmt::format("'{}' is not an option of `{}`{}", name, path_of(command), hint);
+  return fmt::format("'{}' is not an option of `{}`{}", name, command_path(command), hint);
 }
 
-// Returns the first argument that `command` does not know, or "".
-std::string unknown_word(const CLI::App& command) {
-  std::vector<std::string> extras = command.remaining();
-  std::ranges::transform(extras, extras.begin(), without_mark);
+// Returns a message about the first argument that `command` does not know, or "".
+std::string unknown_argument_message(const CLI::App& command) {
+  std::vector<std::string> extra_arguments = command.remaining();
+  std::ranges::transform(extra_arguments, extra_arguments.begin(), remove_word_mark);
   const auto is_option = [](const std::string& word) { return word.size() > 1 && word[0] == '-'; };
-  if (const auto option = std::ranges::find_if(extras, is_option); option != extras.end()) {
-    return unknown_option(command, *option);
+  if (const auto option = std::ranges::find_if(extra_arguments, is_option);
+      option != extra_arguments.end()) {
+    return unknown_option_message(command, *option);
   }
-  if (extras.empty()) {
+  if (extra_arguments.empty()) {
     return "";
   }
   return command_names(command).empty()
-             ? fmt::format("`{}` takes fewer arguments; {} cannot be one", path_of(command),
-                           fmt::join(extras, ", "))
-             : unknown_command(command, extras.front());
+             ? fmt::format("too many arguments for `{}`: {}", command_path(command),
+                           fmt::join(extra_arguments, ", "))
+             : unknown_command_message(command, extra_arguments.front());
 }
 
-// Rewords CLI11's message.
-std::string reworded(const CLI::ParseError& error) {
+// Returns CLI11's message in the words of this program.
+std::string reword_message(const CLI::ParseError& error) {
   const std::string message = error.what();
   const std::string name = message.substr(0, message.find_first_of(": "));
   if (error.get_name() == "ArgumentMismatch" && message.ends_with("missing")) {
@@ -142,8 +143,9 @@ std::string reworded(const CLI::ParseError& error) {
   if (error.get_name() == "ExcludesError") {
     return fmt::format("{} cannot be used with {}", name, message.substr(message.rfind(' ') + 1));
   }
-  if (const std::size_t must = message.find(": must "); must != std::string::npos) {
-    return message.substr(0, must) + message.substr(must + 1);
+  if (const std::size_t verb_position = message.find(": must ");
+      verb_position != std::string::npos) {
+    return message.substr(0, verb_position) + message.substr(verb_position + 1);
   }
   return message;
 }
@@ -151,11 +153,11 @@ std::string reworded(const CLI::ParseError& error) {
 }  // namespace
 
 std::string help_text(const CommandText& command) {
-  std::string text = wrapped(command.about + ".") + "\nUsage: " + command.usage + '\n';
+  std::string text = wrap_text(command.about + ".") + "\nUsage: " + command.usage + '\n';
   if (!command.commands.empty()) {
     text += "\nCommands:\n";
-    for (const CommandText& below : command.commands) {
-      text += two_columns(below.name(), below.about);
+    for (const CommandText& subcommand : command.commands) {
+      text += format_columns(subcommand.name(), subcommand.about);
     }
   }
   for (const std::string& group : command.groups()) {
@@ -165,7 +167,7 @@ std::string help_text(const CommandText& command) {
     }
   }
   for (const std::string& note : command.notes) {
-    text += '\n' + wrapped(note);
+    text += '\n' + wrap_text(note);
   }
   if (!command.examples.empty()) {
     text += "\nExamples:\n";
@@ -180,30 +182,32 @@ const CLI::App* find_command(const CLI::App* app, std::span<const std::string> w
   if (words.empty()) {
     return app;
   }
-  const auto named = app->get_subcommands(
+  const auto matches = app->get_subcommands(
       [&](const CLI::App* command) { return command->get_name() == words.front(); });
-  if (named.empty()) {
-    throw CLI::ValidationError(unknown_command(*app, words.front()),
+  if (matches.empty()) {
+    throw CLI::ValidationError(unknown_command_message(*app, words.front()),
                                CLI::ExitCodes::ValidationError);
   }
-  return find_command(named.front(), words.subspan(1));
+  return find_command(matches.front(), words.subspan(1));
 }
 
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* command = &app;
-  std::string reason = unknown_word(app);
-  for (auto below = app.get_subcommands(); !below.empty(); below = command->get_subcommands()) {
-    command = below.front();
-    reason = reason.empty() ? unknown_word(*command) : reason;
+  std::string reason = unknown_argument_message(app);
+  for (auto subcommands = app.get_subcommands(); !subcommands.empty();
+       subcommands = command->get_subcommands()) {
+    command = subcommands.front();
+    reason = reason.empty() ? unknown_argument_message(*command) : reason;
   }
   if (reason.empty() && error.get_name() == "RequiredError" && !command_names(*command).empty()) {
-    reason = fmt::format("a command is missing after `{}`; there are {}", path_of(*command),
-                         fmt::join(command_names(*command), ", "));
+    reason = fmt::format("a command is missing after `{}`; the commands are {}",
+                         command_path(*command), fmt::join(command_names(*command), ", "));
   }
   const std::string environment = environment_note(app);
   return fmt::format("fovea: {}\nRun `{} --help` for more.\n{}{}",
-                     io::printable(reason.empty() ? reworded(error) : reason), path_of(*command),
-                     io::printable(environment), environment.empty() ? "" : "\n");
+                     io::printable(reason.empty() ? reword_message(error) : reason),
+                     command_path(*command), io::printable(environment),
+                     environment.empty() ? "" : "\n");
 }
 
 }  // namespace fovea::cli

@@ -1,4 +1,4 @@
-// Help in 80 columns, and messages about wrong command lines.
+// Help for 80 columns, and messages about errors in command lines.
 #pragma once
 
 #include <span>
@@ -13,11 +13,11 @@ namespace fovea::cli {
 /// Returns the text that `fovea COMMAND --help` prints.
 [[nodiscard]] std::string help_text(const CommandText& command);
 
-/// Finds the subcommand of `app` that `words` name ("kernel", "check"). Throws CLI::ParseError with
-/// similar names when there is none.
+/// Finds the subcommand of `app` with the path `words`, such as {"kernel", "check"}. Throws
+/// CLI::ParseError, with suggestions, when there is none.
 [[nodiscard]] const CLI::App* find_command(const CLI::App* app, std::span<const std::string> words);
 
-/// Describes an error of the command line and suggests what to type instead, in lines.
+/// Describes an error in the command line and suggests corrections, in several lines.
 [[nodiscard]] std::string usage_message(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace fovea::cli

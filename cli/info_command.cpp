@@ -1,4 +1,4 @@
-// `fovea info`: shows what a model folder holds.
+// `fovea info`: shows the content of a model folder.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -36,7 +36,7 @@ nlohmann::ordered_json to_json(const Preprocessing& pre) {
   return json;
 }
 
-std::vector<std::string> paths_of(const std::vector<std::filesystem::path>& paths) {
+std::vector<std::string> path_strings(const std::vector<std::filesystem::path>& paths) {
   return {paths.begin(), paths.end()};
 }
 
@@ -64,7 +64,7 @@ nlohmann::ordered_json to_json(const ModelInfo& info) {
       {"dtypes", info.dtypes},
       {"files", files},
       {"weight_bytes", info.weight_bytes},
-      {"calibrations", paths_of(info.calibrations)},
+      {"calibrations", path_strings(info.calibrations)},
       {"missing", info.missing},
       {"unusable", info.unusable},
       {"unused", info.unused},
@@ -73,59 +73,62 @@ nlohmann::ordered_json to_json(const ModelInfo& info) {
   };
 }
 
-void row(std::string_view name, const std::string& value) {
+void print_field(std::string_view name, const std::string& value) {
   std::cout << fmt::format("{:<15} {}\n", name, io::printable(value));
 }
 
-void list(std::string_view name, const std::vector<std::string>& entries) {
+void print_list(std::string_view name, const std::vector<std::string>& entries) {
   constexpr std::size_t kMaxListed = 10;
-  row(name, entries.empty() ? "none" : fmt::format("{}", entries.size()));
+  print_field(name, entries.empty() ? "none" : fmt::format("{}", entries.size()));
   for (std::size_t index = 0; index < std::min(kMaxListed, entries.size()); ++index) {
-    row("", entries[index]);
+    print_field("", entries[index]);
   }
   if (entries.size() > kMaxListed) {
-    row("", "... (--json lists all of them)");
+    print_field("", "... (--json lists all of them)");
   }
 }
 
-// Small test models need less than 0.1 GFLOP, so MFLOP are shown below 1 GFLOP.
-std::string compute(double gflop) {
+// Formats the work per image. Small test models need less than 0.1 GFLOP, so values below 1 GFLOP
+// are shown in MFLOP.
+std::string compute_text(double gflop) {
   return gflop < 1 ? fmt::format("{:.1f} MFLOP per image", gflop * 1e3)
                    : fmt::format("{:.1f} GFLOP per image", gflop);
 }
 
 void print_table(const ModelInfo& info) {
   const Preprocessing& pre = info.preprocessing;
-  row("model", info.folder.string());
-  row("embedding", fmt::format("{} numbers", info.hidden));
-  row("layers", fmt::format("{} of hidden size {}, MLP {}", info.layers, info.hidden, info.mlp));
-  row("attention", fmt::format("{} heads of {}", info.heads, info.head_dim));
+  print_field("model", info.folder.string());
+  print_field("embedding", fmt::format("{} numbers", info.hidden));
+  print_field("layers",
+              fmt::format("{} of hidden size {}, MLP {}", info.layers, info.hidden, info.mlp));
+  print_field("attention", fmt::format("{} heads of {}", info.heads, info.head_dim));
   const std::string size = pre.keeps_proportions()
                                ? fmt::format("at most {} patches of {} x {}, proportions kept",
                                              pre.max_patches, pre.patch, pre.patch)
                                : fmt::format("{} x {}", pre.height, pre.width);
-  row("image", pre.keeps_proportions() ? fmt::format("any proportions, patch {}: at most {} tokens",
-                                                     info.patch, info.patches)
-                                       : fmt::format("{0} x {0} pixels, patch {1}: {2} tokens",
-                                                     info.image_size, info.patch, info.patches));
-  row("parameters",
-      fmt::format("{} (vision tower)", grouped(static_cast<std::uint64_t>(info.parameters))));
-  row("compute", compute(info.gflop_per_image));
-  row("weights", fmt::format("{} in {} file{}, {:.1f} MB", fmt::join(info.dtypes, ", "),
-                             info.files.size(), info.files.size() == 1 ? "" : "s",
-                             static_cast<double>(info.weight_bytes) * 1e-6));
-  row("preprocessing", fmt::format("resize to {}, {}; x {:.6g}; mean [{:g}]; std [{:g}]", size,
-                                   resample_name(pre.resample), pre.rescale,
-                                   fmt::join(pre.mean, ", "), fmt::join(pre.std, ", ")));
-  std::string why;
-  const std::vector<std::string> gpus = list_gpus(&why);
-  row("GPUs", gpus.empty() ? "none: " + why.substr(0, why.find(';'))
-                           : fmt::format("{}", fmt::join(gpus, ", ")));
-  list("calibrations", paths_of(info.calibrations));
-  list("unused tensors", info.unused);
-  list("missing", info.missing);
+  print_field("image", pre.keeps_proportions()
+                           ? fmt::format("any proportions, patch {}: at most {} tokens", info.patch,
+                                         info.patches)
+                           : fmt::format("{0} x {0} pixels, patch {1}: {2} tokens", info.image_size,
+                                         info.patch, info.patches));
+  print_field("parameters", fmt::format("{} (vision tower)",
+                                        group_digits(static_cast<std::uint64_t>(info.parameters))));
+  print_field("compute", compute_text(info.gflop_per_image));
+  print_field("weights", fmt::format("{} in {} file{}, {:.1f} MB", fmt::join(info.dtypes, ", "),
+                                     info.files.size(), info.files.size() == 1 ? "" : "s",
+                                     static_cast<double>(info.weight_bytes) * 1e-6));
+  print_field("preprocessing", fmt::format("resize to {}, {}; x {:.6g}; mean [{:g}]; std [{:g}]",
+                                           size, resample_name(pre.resample), pre.rescale,
+                                           fmt::join(pre.mean, ", "), fmt::join(pre.std, ", ")));
+  std::string reason;
+  const std::vector<std::string> gpus = list_gpus(&reason);
+  print_field("GPUs", gpus.empty() ? "none: " + reason.substr(0, reason.find(';'))
+                                   : fmt::format("{}", fmt::join(gpus, ", ")));
+  print_list("calibrations", path_strings(info.calibrations));
+  print_list("unused tensors", info.unused);
+  print_list("missing", info.missing);
   if (!info.unusable.empty()) {
-    list("unusable", info.unusable);
+    print_list("unusable", info.unusable);
   }
 }
 
@@ -148,7 +151,7 @@ void add_info(CLI::App& app, Run& run) {
     take_model();
     run = [options] {
       const ModelInfo info = inspect_model(options->model, options->calibration);
-      if (options->json.leaves_text()) {
+      if (options->json.prints_text()) {
         print_table(info);
       }
       options->json.write(to_json(info));

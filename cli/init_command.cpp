@@ -1,4 +1,4 @@
-// `fovea init`: writes a checkpoint of random weights, to try everything without a download.
+// `fovea init`: writes a checkpoint with random weights, to try the program without a download.
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,33 +39,34 @@ void add_init(CLI::App& app, Run& run) {
       ->required()
       ->default_str("");
   add_seed(*command, options.seed);
-  add_whole(*command, "--layers", {0, 512}, options.layers,
-            "Layers of each tower (0: as many as the preset has)");
-  add_whole(*command, "--vocabulary", {0, 1 << 24}, options.vocabulary,
-            "Rows of the text tower's token table (0: as many as the small tokenizer has; the "
-            "published models have 256000)");
+  add_integer(*command, "--layers", {0, 512}, options.layers,
+              "Layers per tower (0: as in the preset)");
+  add_integer(*command, "--vocabulary", {0, 1 << 24}, options.vocabulary,
+              "Rows of the text tower's token table (0: the size of the small tokenizer; the "
+              "published models have 256000)");
   add_flag(*command, "--images-only", arguments->images_only, "Write no text tower");
   without_variable(
       add_output(*command, arguments->folder, OutputKind::kFolder, "FOLDER", "Folder to write"));
   without_variable(add_choice(*command, "--dtype", {"f32", "bf16", "f16"}, arguments->dtype,
                               "Type of the written numbers"))
       ->group(kOutputGroup);
-  add_whole(*command, "--max-shard-bytes", {1}, options.max_shard_bytes,
-            "Split the weights into files of at most this many bytes")
+  add_integer(*command, "--max-shard-bytes", {1}, options.max_shard_bytes,
+              "Split the weights into files of at most this many bytes")
       ->group(kOutputGroup);
   add_threads(*command, options.threads);
   arguments->json.add_to(*command);
-  explain(*command, {"The embeddings of such a model mean nothing: it is for trying things out."},
+  explain(*command,
+          {"The embeddings of such a model are meaningless; it serves to try out the program."},
           {"fovea init --preset tiny -o models/tiny"});
   command->callback([command, arguments, &run] {
-    arguments->options.overwrite = overwrites(*command);
+    arguments->options.overwrite = has_overwrite_flag(*command);
     run = [arguments] {
       arguments->options.dtype = weight_type(arguments->dtype);
       arguments->options.folder = arguments->folder;
       arguments->options.texts = !arguments->images_only;
       init_checkpoint(arguments->options);
       const InitOptions& written = arguments->options;
-      if (arguments->json.leaves_text()) {
+      if (arguments->json.prints_text()) {
         say(fmt::format("wrote {} with random weights, seed {}, to {}", written.preset,
                         written.seed, printable_name(written.folder.native())));
       }

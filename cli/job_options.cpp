@@ -1,4 +1,4 @@
-// Options for the inputs of a job and for how it treats failed ones.
+// Options for the inputs of a job and for the handling of failed inputs.
 #include "cli/job_options.hpp"
 
 #include <charconv>
@@ -34,14 +34,14 @@ std::string check_brackets(const std::string& pattern) {
     if (pattern[position] == '\\') {
       ++position;
     } else if (pattern[position] == '[') {
-      // The first character may be a bracket: []a] and [!]a].
+      // A bracket as the first character is literal: []a] and [!]a].
       const bool is_negated = position + 1 < pattern.size() &&
                               (pattern[position + 1] == '!' || pattern[position + 1] == '^');
       const std::size_t first = position + (is_negated ? 2 : 1);
       const std::size_t end = pattern.find_first_of("]/", first + 1);
       if (end == std::string::npos || pattern[end] == '/' || pattern[first] == '/') {
         return fmt::format(
-            "the [ of the pattern \"{}\" is not closed by a ]; for the character itself, write \\[",
+            "the [ in the pattern \"{}\" is not closed by a ]; for the character itself, write \\[",
             pattern);
       }
       position = end;
@@ -60,8 +60,8 @@ void add_job_options(CLI::App& command, InputOptions& input, JobArguments& argum
   add_flag(command, "-0,--null", input.null_separated,
            "Names in lists end with NUL instead of a newline");
   add_text(command, "--image-key", "ENDINGS", input.image_key,
-           "Archive members to take, by the name after its first dot: \"jpg;png\" (default: all "
-           "members whose names end like an image's)");
+           "Archive members to take, by the part of the name after its first dot, such as "
+           "\"jpg;png\" (default: all members with the extension of an image)");
   add_flag(command, "--hidden", input.hidden,
            "Also read hidden files, and folders of thumbnails and deleted files");
   const auto add_patterns = [&command](const char* name, std::vector<std::string>& patterns,
@@ -86,23 +86,22 @@ void add_job_options(CLI::App& command, InputOptions& input, JobArguments& argum
       ->group(kComputeGroup);
   add_max_pixels(command, input.max_pixels);
   add_flag(command, "--strict", arguments.strict, "Stop at the first input that fails");
-  add_optional_whole(command, "--max-errors", {}, arguments.max_errors,
-                     "Stop once more than this many inputs have failed")
+  add_optional_integer(command, "--max-errors", {}, arguments.max_errors,
+                       "Stop once more than this many inputs have failed")
       ->excludes("--strict");
   add_progress_options(command, arguments);
 }
 
 CLI::Option* add_update(CLI::App& command, EmbedOptions& embed) {
   begin_group(command, kOutputGroup);
-  CLI::Option* update = add_flag(
-      command, "--update", embed.update,
-      "Bring OUT up to date: add rows of new photos, embed changed ones again (by size and "
-      "date), drop rows of those that are gone");
+  CLI::Option* update = add_flag(command, "--update", embed.update,
+                                 "Bring OUT up to date: add rows of new photos, embed changed ones "
+                                 "again (by size and date), drop rows of deleted ones");
   add_flag(command, "--checksum", embed.checksum,
            "Write the SHA-256 of every file into the index; with --update, compare files by it, so "
            "that renamed photos are not embedded again");
-  add_optional_whole(command, "--max-drop", {}, embed.max_drop,
-                     "Change nothing when --update would drop more rows than this")
+  add_optional_integer(command, "--max-drop", {}, embed.max_drop,
+                       "Change nothing when --update would drop more rows than this")
       ->needs(update);
   return update;
 }

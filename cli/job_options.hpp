@@ -12,7 +12,7 @@
 
 namespace fovea::cli {
 
-/// Options that are kept as text until apply_job_arguments() parses them.
+/// Options that are stored as text until apply_job_arguments() parses them.
 struct JobArguments : ProgressArguments {
   std::string shard = "0/1";
   bool strict = false;
@@ -24,14 +24,14 @@ struct JobArguments : ProgressArguments {
 /// --max-pixels, --strict, --max-errors, --progress and --quiet.
 void add_job_options(CLI::App& command, InputOptions& input, JobArguments& arguments);
 
-/// Adds --update, --checksum and --max-drop; returns the first.
+/// Adds --update, --checksum and --max-drop; returns --update.
 CLI::Option* add_update(CLI::App& command, EmbedOptions& embed);
 
-/// Parses the options that add_job_options() keeps as text.
+/// Parses the options that add_job_options() stores as text.
 void apply_job_arguments(const JobArguments& arguments, InputOptions& input,
                          std::optional<std::uint64_t>& max_errors);
 
-/// fovea::check_output_name(), with its error turned into a CLI::ValidationError.
+/// Calls fovea::check_output_name(), and throws its error as a CLI::ValidationError.
 void check_output_option(const std::string& output, bool only_array);
 
 }  // namespace fovea::cli

@@ -24,29 +24,29 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t kFailuresShown = 10;
+constexpr std::uint64_t kMaxShownFailures = 10;
 
 std::atomic<bool> stop_requested = false;
-static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler sets it
-sem_t messenger_wakes;                                  // posted by the handler
+static_assert(std::atomic<bool>::is_always_lock_free);  // so that a signal handler may set it
+sem_t messenger_semaphore;                              // posted by the signal handler
 
 extern "C" void request_stop(int /*signal*/) {
   stop_requested = true;
   std::signal(SIGINT, SIG_DFL);  // the second signal of either kind kills the program
   std::signal(SIGTERM, SIG_DFL);
-  ::sem_post(&messenger_wakes);
+  ::sem_post(&messenger_semaphore);
 }
 
 int percent(double share) {
   return static_cast<int>(std::lround(share * 100));
 }
 
-// Columns available for the summary of left-out files: those of the terminal; unlimited in a log.
+// Returns the columns available for the summary: those of the terminal, unlimited in a log.
 int summary_columns() {
   return stderr_is_terminal() ? terminal_columns() : INT_MAX;
 }
 
-// "8 files left out (3 video, 2 json, ...)", with as many kinds as fit.
+// Returns "8 files left out (3 video, 2 json, ...)", with as many kinds as fit in a line.
 std::string describe_left_out(const FileCounts& left_out) {
   std::vector<std::pair<std::uint64_t, std::string>> kinds;
   std::uint64_t files = 0;
@@ -62,7 +62,7 @@ std::string describe_left_out(const FileCounts& left_out) {
     }
     std::string text = fmt::format("{} file{} left out ({}{})", files, files == 1 ? "" : "s",
                                    fovea::describe(shown), count < kinds.size() ? ", ..." : "");
-    if (count <= 1 || columns_of(text) <= summary_columns()) {
+    if (count <= 1 || text_columns(text) <= summary_columns()) {
       return text;
     }
   }
@@ -79,35 +79,36 @@ void add_notes(const JobReport& report, std::vector<std::string>& parts) {
   }
 }
 
-// The parts as one line, or on a terminal, where that is too long, as up to three.
-std::string as_lines(const std::vector<std::string>& parts) {
+// Joins the parts in one line, or if that is too long for the terminal, in up to three lines.
+std::string join_in_lines(const std::vector<std::string>& parts) {
   constexpr int kMaxLines = 3;
   const int columns = summary_columns();
   std::string text;
   int lines = 1;
-  int used = 0;
+  int line_columns = 0;
   for (const std::string& part : parts) {
-    const int more = columns_of(part) + (text.empty() ? 0 : 2);
-    if (!text.empty() && used + more > columns && lines < kMaxLines) {
+    const int part_columns = text_columns(part) + (text.empty() ? 0 : 2);
+    if (!text.empty() && line_columns + part_columns > columns && lines < kMaxLines) {
       text += '\n' + part;
       ++lines;
-      used = more;
+      line_columns = part_columns;
     } else {
       text += (text.empty() ? "" : "; ") + part;
-      used += more;
+      line_columns += part_columns;
     }
   }
   return text;
 }
 
 std::string describe_update(const UpdateCounts& counts) {
-  const std::string copied =
-      counts.not_computed == 0 ? ""
-                               : fmt::format(" ({} of these copied from rows of the same contents)",
-                                             grouped(counts.not_computed));
-  return fmt::format("{} added, {} re-embedded{}, {} dropped, {} unchanged", grouped(counts.added),
-                     grouped(counts.reembedded), copied, grouped(counts.dropped),
-                     grouped(counts.unchanged));
+  const std::string copied_note =
+      counts.not_computed == 0
+          ? ""
+          : fmt::format(" ({} of them copied from rows with the same contents)",
+                        group_digits(counts.not_computed));
+  return fmt::format("{} added, {} re-embedded{}, {} dropped, {} unchanged",
+                     group_digits(counts.added), group_digits(counts.reembedded), copied_note,
+                     group_digits(counts.dropped), group_digits(counts.unchanged));
 }
 
 Json to_json(const UpdateCounts& counts) {
@@ -121,10 +122,10 @@ Json to_json(const UpdateCounts& counts) {
 }  // namespace
 
 Interruption::Interruption() {
-  ::sem_init(&messenger_wakes, 0, 0);
+  ::sem_init(&messenger_semaphore, 0, 0);
   try {
     messenger_ = std::thread([this] {
-      while (::sem_wait(&messenger_wakes) != 0) {  // another signal came
+      while (::sem_wait(&messenger_semaphore) != 0) {  // interrupted by another signal
       }
       if (!ended_) {
         print_event("fovea: stopping; a second signal kills the program",
@@ -140,13 +141,13 @@ Interruption::Interruption() {
   for (const int signal : {SIGINT, SIGTERM}) {
     sigaction(signal, &action, nullptr);
   }
-  io::stop_waiting_for_readers(&stop_requested);
+  io::set_reader_wait_stop_flag(&stop_requested);
 }
 
 void Interruption::end() {
   if (messenger_.joinable()) {
-    ended_ = !stop_requested;  // the message about an earlier signal is still printed
-    ::sem_post(&messenger_wakes);
+    ended_ = !stop_requested;  // after a signal, its message is still printed
+    ::sem_post(&messenger_semaphore);
     messenger_.join();
   }
 }
@@ -208,10 +209,10 @@ void JobReporter::show(const JobFailure& failure) {
   std::string text =
       fmt::format("failed: {}: {}", printable_name(failure.source), io::printable(failure.error));
   const bool shows_all = errors_file_.empty();
-  if (++failures_shown_ == kFailuresShown + 1 && !shows_all) {
+  if (++failures_shown_ == kMaxShownFailures + 1 && !shows_all) {
     text = fmt::format("more inputs failed; {} lists them all", printable_name(errors_file_));
   }
-  print_event(shows_all || failures_shown_ <= kFailuresShown + 1 ? text : "",
+  print_event(shows_all || failures_shown_ <= kMaxShownFailures + 1 ? text : "",
               {{"event", "failure"}, {"source", failure.source}, {"error", failure.error}});
 }
 
@@ -220,10 +221,11 @@ std::string JobReporter::failed_inputs(const JobReport& report) const {
     return "";
   }
   const bool is_listed = !errors_file_.empty() && !(report.interrupted && writes_one_file());
-  const std::string news = report.update && report.newly_failed < report.failed
-                               ? fmt::format(", {} of them new", grouped(report.newly_failed))
-                               : "";
-  return fmt::format(", {} failed{}{}", grouped(report.failed), news,
+  const std::string new_failures =
+      report.update && report.newly_failed < report.failed
+          ? fmt::format(", {} of them new", group_digits(report.newly_failed))
+          : "";
+  return fmt::format(", {} failed{}{}", group_digits(report.failed), new_failures,
                      is_listed ? fmt::format(" (see {})", printable_name(errors_file_)) : "");
 }
 
@@ -232,14 +234,15 @@ std::string JobReporter::summary(const JobReport& report) const {
   if (report.update) {
     parts.push_back("updated: " + describe_update(*report.update) + failed_inputs(report));
     add_notes(report, parts);
-    parts.push_back(fmt::format("{} rows in {}", grouped(report.rows), printable_name(output_)));
-    return as_lines(parts);
+    parts.push_back(
+        fmt::format("{} rows in {}", group_digits(report.rows), printable_name(output_)));
+    return join_in_lines(parts);
   }
   if (report.already_done) {
     parts.push_back(fmt::format("already done: {} images, {} failed", report.rows, report.failed));
     add_notes(report, parts);
     parts.push_back("they are in " + printable_name(output_));
-    return as_lines(parts);
+    return join_in_lines(parts);
   }
   parts.push_back(fmt::format("{} {}{} in {:.1f} s ({:.1f} {}){}{}", report.new_rows, noun_,
                               report.new_rows == 1 ? "" : "s", report.seconds,
@@ -247,7 +250,7 @@ std::string JobReporter::summary(const JobReport& report) const {
                               report.resumed ? fmt::format(", {} in total", report.rows) : "",
                               failed_inputs(report)));
   add_notes(report, parts);
-  // The shares of a short run are mostly start-up, and say little about the machine.
+  // The shares of a short run are dominated by start-up, and say little about the machine.
   constexpr double kMinSeconds = 1;
   if (report.new_rows > 0 && report.seconds >= kMinSeconds) {
     const std::pair<double, std::string_view> stages[] = {
@@ -266,11 +269,11 @@ std::string JobReporter::summary(const JobReport& report) const {
   } else if (!output_.empty()) {
     parts.push_back("written to " + printable_name(output_));
   }
-  return as_lines(parts);
+  return join_in_lines(parts);
 }
 
 int JobReporter::finish(const JobReport& report) {
-  interruption_.end();  // its message comes before the summary
+  interruption_.end();  // prints its message before the summary
   print_event(summary(report), {{"event", "done"},
                                 {"output", output_},
                                 {"rows", report.rows},

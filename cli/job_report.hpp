@@ -1,5 +1,5 @@
-// Shared by `fovea embed`, `fovea preprocess` and others: progress and summaries on stderr,
-// signals.
+// Progress and summaries of jobs on stderr, and the handling of signals; shared by `fovea embed`,
+// `fovea preprocess` and others.
 #pragma once
 
 #include <atomic>
@@ -23,23 +23,23 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
-  /// Ends the printing of messages about signals; the message about an earlier signal has been
-  /// printed when this returns.
+  /// Stops printing messages about signals. When it returns, the message about an earlier signal
+  /// has been printed.
   void end();
 
-  /// The flag to pass as JobControl::stop.
+  /// Returns the flag for JobControl::stop.
   [[nodiscard]] static const std::atomic<bool>* flag();
 
  private:
   std::atomic<bool> ended_ = false;
-  std::thread messenger_;  // a signal handler may not print in the middle of another line
+  std::thread messenger_;  // prints the message, because a signal handler must not
 };
 
-/// Progress, failed inputs and the summary of one job, on stderr.
+/// Reports progress, failed inputs and the summary of one job on stderr.
 class JobReporter {
  public:
-  /// Both names are empty for a job that writes no files; all its failures are shown. `noun`: what
-  /// a row stands for.
+  /// Both names are empty for a job that writes no files; then all failures are shown. `noun`: what
+  /// a row represents.
   JobReporter(const JobArguments& arguments, std::string output, std::string errors_file,
               std::string noun = "image");
 

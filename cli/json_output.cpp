@@ -1,4 +1,4 @@
-// JSON to the standard output or to a file.
+// Writes JSON to the standard output or to a file.
 #include "cli/json_output.hpp"
 
 #include <algorithm>
@@ -23,17 +23,18 @@ namespace fovea::cli {
 namespace {
 
 constexpr std::array<std::string_view, 6> kStandardOutput = {"-", "true", "1", "on", "yes", "TRUE"};
-constexpr std::array<std::string_view, 6> kNowhere = {"", "false", "0", "off", "no", "FALSE"};
+constexpr std::array<std::string_view, 6> kNoJson = {"", "false", "0", "off", "no", "FALSE"};
 
-bool is_one_of(std::span<const std::string_view> words, std::string_view word) {
-  return std::ranges::find(words, word) != words.end();
+bool is_in(std::span<const std::string_view> values, std::string_view value) {
+  return std::ranges::find(values, value) != values.end();
 }
 
-/// The words of a command without the program's name, joined by dots: "kernel.check".
-std::string words_of(const CLI::App& command) {
+/// Returns the words of a command without the program's name, joined by dots, such as
+/// "kernel.check".
+std::string dotted_command_name(const CLI::App& command) {
   const CLI::App* const parent = command.get_parent();
   const bool is_first = parent == nullptr || parent->get_parent() == nullptr;
-  return (is_first ? "" : words_of(*parent) + ".") + command.get_name();
+  return (is_first ? "" : dotted_command_name(*parent) + ".") + command.get_name();
 }
 
 }  // namespace
@@ -47,28 +48,29 @@ CLI::Option* JsonOutput::add_to(CLI::App& command) {
                     "JSON to FILE")
           ->type_name("[=FILE]")
           ->group(kReportGroup);
-  return names_output(command, option, OutputKind::kJson);
+  return declare_output(command, option, OutputKind::kJson);
 }
 
 bool JsonOutput::to_stdout() const {
-  return is_one_of(kStandardOutput, value_);
+  return is_in(kStandardOutput, value_);
 }
 
-std::string JsonOutput::file_of(const std::string& value) {
-  return is_one_of(kStandardOutput, value) || is_one_of(kNowhere, value) ? "" : value;
+std::string JsonOutput::file_from_value(const std::string& value) {
+  return is_in(kStandardOutput, value) || is_in(kNoJson, value) ? "" : value;
 }
 
 std::string JsonOutput::file() const {
-  return file_of(value_);
+  return file_from_value(value_);
 }
 
 nlohmann::ordered_json JsonOutput::envelope(const nlohmann::ordered_json& body,
                                             std::string_view kind) const {
-  std::string words = words_of(*command_);
+  std::string command_name = dotted_command_name(*command_);
   if (!kind.empty()) {
-    words.replace(words.rfind('.') + 1, std::string::npos, kind);
+    command_name.replace(command_name.rfind('.') + 1, std::string::npos, kind);
   }
-  nlohmann::ordered_json document{{"kind", std::string(kKindPrefix) + words}, {"version", 1}};
+  nlohmann::ordered_json document{{"kind", std::string(kKindPrefix) + command_name},
+                                  {"version", 1}};
   for (const auto& [name, value] : body.items()) {
     if (name != "kind" && name != "version") {
       document[name] = value;
@@ -78,29 +80,29 @@ nlohmann::ordered_json JsonOutput::envelope(const nlohmann::ordered_json& body,
 }
 
 void JsonOutput::write(const nlohmann::ordered_json& body, std::string_view kind) const {
-  if (!is_wanted()) {
+  if (!is_requested()) {
     return;
   }
   const std::string text = json_text(envelope(body, kind), 2) + '\n';
   if (to_stdout()) {
     std::cout << text << std::flush;
   } else {
-    std::cout << std::flush;  // the file may be the standard output as well
+    std::cout << std::flush;  // in case the file is also the standard output
     io::write_file_atomically(file(), text);
   }
 }
 
-void refuse_separate_json_file(const std::vector<std::string>& words) {
-  if (std::ranges::find(words, "--json=") != words.end()) {
-    throw CLI::ValidationError("--json= needs the name of a file, or drop the '='",
+void reject_separate_json_file(const std::vector<std::string>& arguments) {
+  if (std::ranges::find(arguments, "--json=") != arguments.end()) {
+    throw CLI::ValidationError("--json= needs the name of a file; to print JSON, drop the '='",
                                CLI::ExitCodes::ValidationError);
   }
-  for (std::size_t index = 1; index < words.size(); ++index) {
-    std::error_code ignored;
-    if (words[index - 1] == "--json" && words[index].ends_with(".json") &&
-        !std::filesystem::exists(words[index], ignored)) {
+  for (std::size_t index = 1; index < arguments.size(); ++index) {
+    std::error_code error;
+    if (arguments[index - 1] == "--json" && arguments[index].ends_with(".json") &&
+        !std::filesystem::exists(arguments[index], error)) {
       throw CLI::ValidationError(
-          fmt::format("--json takes its file after '=': --json={}", words[index]),
+          fmt::format("--json takes its file after '=': --json={}", arguments[index]),
           CLI::ExitCodes::ValidationError);
     }
   }

@@ -55,10 +55,10 @@ class LabelReport {
     if (arguments_.top > 0) {
       order.resize(std::min(order.size(), static_cast<std::size_t>(arguments_.top)));
     }
-    if (!arguments_.output.empty() || arguments_.json.is_wanted()) {
+    if (!arguments_.output.empty() || arguments_.json.is_requested()) {
       write(image, order);
     }
-    if (!arguments_.output.empty() || !arguments_.json.leaves_text()) {
+    if (!arguments_.output.empty() || !arguments_.json.prints_text()) {
       return;
     }
     if (stdout_is_terminal() && std::exchange(is_first_, false)) {
@@ -81,13 +81,13 @@ class LabelReport {
 
  private:
   void write(const LabelledImage& image, const std::vector<std::size_t>& order) {
-    nlohmann::ordered_json found = nlohmann::ordered_json::array();
+    nlohmann::ordered_json entries = nlohmann::ordered_json::array();
     for (const std::size_t label : order) {
-      found.push_back({{"label", arguments_.label.labels[label]},
-                       {"probability", image.scale.probability(image.cosines[label])},
-                       {"logit", image.scale.logit(image.cosines[label])}});
+      entries.push_back({{"label", arguments_.label.labels[label]},
+                         {"probability", image.scale.probability(image.cosines[label])},
+                         {"logit", image.scale.logit(image.cosines[label])}});
     }
-    nlohmann::ordered_json photo{{"source", image.source}, {"labels", std::move(found)}};
+    nlohmann::ordered_json photo{{"source", image.source}, {"labels", std::move(entries)}};
     if (!arguments_.output.empty()) {
       const std::string line = json_text(photo) + '\n';
       if (file_) {
@@ -96,14 +96,14 @@ class LabelReport {
         std::cout << line;
       }
     }
-    if (arguments_.json.is_wanted()) {
+    if (arguments_.json.is_requested()) {
       photos_.push_back(std::move(photo));
     }
   }
 
   const LabelArguments& arguments_;
   std::optional<io::AtomicFile> file_;
-  bool is_first_ = true;  // no image has been shown yet
+  bool is_first_ = true;  // whether no image has been shown yet
   nlohmann::ordered_json photos_ = nlohmann::ordered_json::array();
 };
 
@@ -112,7 +112,7 @@ int run_label(LabelArguments& arguments) {
   if (!arguments.templates.empty()) {
     label.templates = arguments.templates;
   }
-  label.clean = text_clean(arguments.clean);
+  label.clean = parse_text_clean(arguments.clean);
   label.decode_memory = arguments.job.decode_memory;
   JobReporter reporter(arguments.job, "", "");
   label.control = reporter.control();
@@ -138,7 +138,7 @@ void add_label(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand("label", "Say which of several labels fit photos");
   const auto take_model = add_model(*command, arguments->model, label.input.inputs);
   add_text(*command, "--labels", "LABELS", arguments->labels,
-           "Labels separated by commas, or lists: @FILE with one label per line, -")
+           "Labels separated by commas, or a list: @FILE with one label per line, or -")
       ->required();
   add_repeated(*command, "--template", "SENTENCE", arguments->templates,
                "Sentence that stands for a label, with {} in its place; repeat it to use the mean "
@@ -150,7 +150,7 @@ void add_label(CLI::App& app, Run& run) {
           "Write a JSON object per photo instead of the table; -: to the standard output"))
       ->group(kOutputGroup);
   arguments->json.add_to(*command);
-  add_whole(*command, "--top", {0}, arguments->top, "Labels per photo, the best first (0: all)")
+  add_integer(*command, "--top", {0}, arguments->top, "Labels per photo, the best first (0: all)")
       ->group(kReportGroup);
   add_job_options(*command, label.input, arguments->job);
   add_batch_size(*command, label.batch_size);
@@ -161,8 +161,8 @@ void add_label(CLI::App& app, Run& run) {
   add_device(*command, arguments->encoder.device);
   explain(*command,
           {kModelRule,
-           "A probability is SigLIP's that the photo and the sentence belong together, each pair "
-           "by itself: those of a photo do not add up to 1.",
+           "A probability is SigLIP's estimate that the photo and the sentence belong together. "
+           "Pairs are scored independently, so the probabilities of a photo do not add up to 1.",
            kJobExitCodes},
           {"fovea label -m MODEL photos --labels cat,dog,\"a red bicycle\"",
            "fovea label -m MODEL photos --labels @labels.txt -o labels.jsonl"});
@@ -175,7 +175,7 @@ void add_label(CLI::App& app, Run& run) {
     }
     arguments->label.labels = read_labels(arguments->labels);
     if (arguments->label.labels.empty()) {
-      throw CLI::ValidationError("--labels", "names no label");
+      throw CLI::ValidationError("--labels", "contains no label");
     }
     run = [arguments] { return run_label(*arguments); };
   });

@@ -1,4 +1,4 @@
-// Recognises outputs of the laboratory's commands whose formats only the laboratory can parse.
+// Recognition of outputs of the laboratory whose formats only the laboratory can parse.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-bool are_captures(const fs::path& file) {
+bool is_captures_file(const fs::path& file) {
   try {
     (void)captures::read_results(file);
     return true;
@@ -27,29 +27,30 @@ bool are_captures(const fs::path& file) {
   }
 }
 
-// The files of a profile: those in the folder, or whose names begin with the value, that have a
-// profile's extension.
+// Returns the files of a profile that have its extensions: those in the folder `value`, or those
+// whose names begin with `value`.
 std::vector<fs::path> profile_files(const std::string& value) {
-  std::error_code absent;
-  const bool in_folder = fs::is_directory(value, absent);
+  std::error_code error;
+  const bool in_folder = fs::is_directory(value, error);
   const fs::path folder = in_folder ? fs::path(value) : fs::path(value).parent_path();
   const std::string stem = in_folder ? "" : fs::path(value).filename().native();
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, absent)) {
+  for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, error)) {
     const fs::path name = entry.path().filename();
-    const std::string rest =
+    const std::string suffix =
         name.stem().native().starts_with(stem)
             ? name.stem().native().substr(std::min(stem.size(), name.stem().native().size()))
             : "?";
     const bool is_number =
-        rest.empty() ||
-        (rest.front() == '-' &&
-         std::ranges::all_of(rest.substr(1), [](unsigned char c) { return std::isdigit(c) != 0; }));
-    const bool of_card =
+        suffix.empty() ||
+        (suffix.front() == '-' && std::ranges::all_of(suffix.substr(1), [](unsigned char c) {
+           return std::isdigit(c) != 0;
+         }));
+    const bool has_card_name =
         in_folder && std::ranges::any_of(lab::find_cards({}), [&](const lab::Card* card) {
           return name.native().starts_with(card->name + "-");
         });
-    if ((in_folder ? of_card : is_number) &&
+    if ((in_folder ? has_card_name : is_number) &&
         (name.extension() == ".json" || name.extension() == ".ncu-rep")) {
       files.push_back(folder / name);
     }

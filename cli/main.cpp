@@ -1,4 +1,4 @@
-// `fovea`: parses the command line, runs one subcommand, turns errors into exit codes.
+// `fovea`: parses the command line, runs one subcommand, and converts errors to exit codes.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -39,27 +39,28 @@ void add_commands(CLI::App& app, Run& run) {
   }
 }
 
-// `fovea help COMMAND` is `fovea COMMAND --help`.
-int print_help(const CLI::App& app, std::span<const std::string> words) {
-  std::cout << help_text(describe(*find_command(&app, words)));
+// Prints help for `fovea help COMMAND`, the same as `fovea COMMAND --help`.
+int print_help(const CLI::App& app, std::span<const std::string> path) {
+  std::cout << help_text(describe(*find_command(&app, path)));
   return kDone;
 }
 
 int parse(CLI::App& app, int argc, char** argv) {
-  const std::vector<std::string> words(argv + std::min(1, argc), argv + argc);
+  const std::vector<std::string> arguments(argv + std::min(1, argc), argv + argc);
   try {
-    if (words.empty()) {
+    if (arguments.empty()) {
       std::cerr << help_text(describe(app));
       return kUsage;
     }
-    if (words.front() == "help") {
-      return print_help(app, std::span(words).subspan(1));
+    if (arguments.front() == "help") {
+      return print_help(app, std::span(arguments).subspan(1));
     }
-    if (!words.front().starts_with('-')) {
-      (void)find_command(&app, std::span(words).first(1));  // throws where there is no such command
+    if (!arguments.front().starts_with('-')) {
+      (void)find_command(&app,
+                         std::span(arguments).first(1));  // throws if there is no such command
     }
-    refuse_separate_json_file(words);
-    parse_as_typed(app, words);
+    reject_separate_json_file(arguments);
+    parse_command_line(app, arguments);
     check_outputs(app);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help and --version
@@ -71,7 +72,7 @@ int parse(CLI::App& app, int argc, char** argv) {
   return kParsed;
 }
 
-// "fovea 0.1.0" on a line of its own for scripts, then details of the build.
+// Returns "fovea 0.1.0" on a separate line for scripts, then details of the build.
 std::string version_text() {
   const BuildInfo info = build_info();
   std::set<int> architectures;
@@ -97,7 +98,7 @@ std::string version_text() {
       fmt::join(libraries, "\n           "));
 }
 
-// Parses the command line and runs the command. `environment` gets the note to print when that
+// Parses the command line and runs the command. Sets `environment` to the note to print if that
 // fails.
 int run_command(int argc, char** argv, std::string& environment) {
   CLI::App app("Fovea turns images into SigLIP 2 embeddings", "fovea");
@@ -105,7 +106,8 @@ int run_command(int argc, char** argv, std::string& environment) {
   app.set_help_flag("-h,--help", "Print this help and exit")->group(kReportGroup);
   app.get_option("--version")->group(kReportGroup);
   app.require_subcommand(1);
-  app.option_defaults()->always_capture_default();  // subcommands inherit it: --help shows defaults
+  /// Inherited by subcommands; --help shows defaults.
+  app.option_defaults()->always_capture_default();
   begin_group(app, kInputGroup);
   app.formatter_fn([](const CLI::App* command, const std::string&, CLI::AppFormatMode) {
     return help_text(describe(*command));
@@ -113,8 +115,8 @@ int run_command(int argc, char** argv, std::string& environment) {
   Run run;
   add_commands(app, run);
   explain(app,
-          {"`fovea help COMMAND` explains a command. Variables set options, too: FOVEA_DEVICE=cpu "
-           "is --device cpu."},
+          {"`fovea help COMMAND` explains a command. Environment variables can set options: "
+           "FOVEA_DEVICE=cpu is the same as --device cpu."},
           {"fovea pull google/siglip2-base-patch16-224",
            "fovea embed google/siglip2-base-patch16-224 photos -o OUT",
            "fovea similar cat.jpg --in OUT"});
@@ -122,7 +124,7 @@ int run_command(int argc, char** argv, std::string& environment) {
   if (const int code = parse(app, argc, argv); code != kParsed) {
     return code;
   }
-  set_messages_of(app);
+  configure_messages(app);
   for (const std::string& sentence : unknown_variables(app)) {
     say(sentence);
   }
@@ -139,14 +141,14 @@ std::string failure_message(int code) {
   } catch (const std::ios_base::failure&) {
     return fmt::format("cannot write to the standard output: {}", std::strerror(code));
   } catch (...) {
-    return words_of_current_exception();
+    return current_exception_message();
   }
 }
 
 int run_program(int argc, char** argv) {
   std::string environment;
   try {
-    // Flushes, so that the command fails when buffered results cannot be written.
+    // Makes the command fail when buffered results cannot be written.
     std::cout.exceptions(std::ios::badbit);
     const int code = run_command(argc, argv, environment);
     std::cout.flush();
@@ -155,7 +157,7 @@ int run_program(int argc, char** argv) {
     return kInterrupted;
   } catch (...) {
     const int code = errno;
-    std::cout.exceptions(std::ios::goodbit);  // printing to stderr flushes it once more
+    std::cout.exceptions(std::ios::goodbit);  // because printing to stderr flushes std::cout again
     say_error(failure_message(code), environment);
   }
   return kFailed;

@@ -23,15 +23,15 @@ namespace fs = std::filesystem;
 
 /// Escapes text for man(7).
 std::string roff(std::string_view text) {
-  std::string safe = text.starts_with('.') ? "\\&" : "";
+  std::string escaped = text.starts_with('.') ? "\\&" : "";
   for (const char letter : text) {
-    safe += letter == '\\'   ? "\\e"
-            : letter == '-'  ? "\\-"
-            : letter == '\'' ? "\\(aq"  // man would print curved quotes
-            : letter == '`'  ? "\\(ga"
-                             : std::string(1, letter);
+    escaped += letter == '\\'   ? "\\e"
+               : letter == '-'  ? "\\-"
+               : letter == '\'' ? "\\(aq"  // man would print curved quotes
+               : letter == '`'  ? "\\(ga"
+                                : std::string(1, letter);
   }
-  return safe;
+  return escaped;
 }
 
 std::string page_name(const CommandText& command) {
@@ -49,15 +49,15 @@ std::string upper_case(std::string text) {
 
 /// Escapes text for Markdown, except `code`.
 std::string cell(std::string_view text) {
-  std::string safe;
+  std::string escaped;
   bool is_code = false;
   for (const char letter : text) {
     is_code ^= letter == '`';
     const bool is_special = letter == '|' || (!is_code && std::string_view("*<").find(letter) !=
                                                               std::string_view::npos);
-    safe += (is_special ? "\\" : "") + std::string(1, letter);
+    escaped += (is_special ? "\\" : "") + std::string(1, letter);
   }
-  return safe;
+  return escaped;
 }
 
 std::string markdown_of(const CommandText& command) {
@@ -87,7 +87,7 @@ std::string markdown_of(const CommandText& command) {
   return text;
 }
 
-/// The man page of one command, in the language of man(7).
+/// Returns the man page of a command, in the markup of man(7).
 std::string man_page(const CommandText& command) {
   std::string text = fmt::format(
       ".TH {} 1 \"\" \"Fovea {}\" \"Fovea\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n.B {}\n"
@@ -124,7 +124,7 @@ std::string man_page(const CommandText& command) {
   return text;
 }
 
-/// All commands and variables as one Markdown document.
+/// Returns a Markdown document with all commands and variables.
 std::string markdown(const CommandText& program) {
   std::string text =
       "# The commands\n\n"
@@ -132,41 +132,35 @@ std::string markdown(const CommandText& program) {
       "--help` and the man pages say the same.\n";
   text += markdown_of(program);
   text +=
-      "\n## Rules that all commands share\n\n"
-      "- **Model**: `-m`, else the first argument, else `FOVEA_MODEL`. It is a folder, or the name "
-      "of a model that `fovea pull` fetched. Where arguments are inputs and `FOVEA_MODEL` is set, "
-      "the first argument is the model only if it is a model folder, that is, holds a "
-      "`config.json`. `similar` needs no model for photos that it knows, so its arguments are "
-      "always queries.\n"
-      "- **JSON**: `--json` prints JSON instead of text; `--json=FILE` prints the text and writes "
-      "the JSON to FILE, which appears whole or not at all. The `=` is needed, because what "
-      "follows `--json` is an argument. `embed` and `preprocess` write their data to files; "
-      "`--progress json` prints their events, the last of which is the report. Every document "
-      "begins with `kind`, which is `fovea.` and the command's words (`fovea.search`, "
-      "`fovea.kernel.check`; where a command has several forms, the form), and `version`, a whole "
-      "number. Within a version fields are added, and never renamed or removed, and none changes "
-      "what it means.\n"
-      "- **Outputs**: an output never replaces an input of the same command. A file that exists "
-      "and that Fovea did not write, as far as its content tells, is replaced with `--overwrite` "
-      "alone. A name whose ending says that it is something else (`heat -o x.jpg`) is refused. "
-      "All of this is told before anything is computed. Links are followed, and devices and pipes "
-      "are written to as they are. [output.md](output.md#what-outputs-replace) says more.\n"
-      "- **Lists** (`--precision fp32,bf16`) have commas. Words may be in any case.\n"
-      "- **Exit codes**: 0 done, 1 failed, 2 a wrong command line, 3 done but some inputs failed "
-      "or could not be judged here, "
-      "130 interrupted.\n"
-      "- **Completion**: `cmake --install` puts the scripts where bash, zsh and fish look for "
-      "them; `fovea completion bash` prints one.\n"
-      "\n## Variables\n\n"
-      "A variable sets the option of the same name in every command that lists it above; the "
-      "command line has priority. Switches take `true` or `false`. `--overwrite` and `--repair` "
-      "have none, because a variable that was forgotten in a shell must not delete anything; nor "
-      "has `--print0`, whose names may be those of files to delete; nor "
-      "have options that mean another thing in each command: the outputs of `preprocess` and "
-      "`init`, `--dtype` of `init`, and the lists `--precision` and `--batch-size` of `bench` and "
-      "`calibrate`. The program warns of a `FOVEA_` variable that it does not know. The engine "
-      "reads these:\n\n"
-      "| variable | what it does |\n| --- | --- |\n";
+      "\n## Rules that all commands share\n\n- **Model**: `-m`, else the first argument, else "
+      "`FOVEA_MODEL`. It is a folder, or the name of a model that `fovea pull` fetched. Where "
+      "arguments are inputs and `FOVEA_MODEL` is set, the first argument is the model only if it "
+      "is a model folder, that is, holds a `config.json`. `similar` needs no model for photos in "
+      "OUT, so its arguments are always queries.\n- **JSON**: `--json` prints JSON instead of "
+      "text; `--json=FILE` prints the text and writes the JSON to FILE, which appears whole or not "
+      "at all. The `=` is needed, because what follows `--json` is an argument. `embed` and "
+      "`preprocess` write their data to files; `--progress json` prints their events, the last of "
+      "which is the report. Every document begins with `kind`, which is `fovea.` and the command's "
+      "words (`fovea.search`, `fovea.kernel.check`; where a command has several forms, the form), "
+      "and `version`, a whole number. Within a version, fields may be added, but are never renamed "
+      "or removed, and never change their meaning.\n- **Outputs**: an output never replaces an "
+      "input of the same command. An existing file that Fovea did not write, judging by its "
+      "content, is replaced only with `--overwrite`. A name with the ending of another format "
+      "(`heat -o x.jpg`) is refused. All of this is checked before anything is computed. Links are "
+      "followed, and devices and pipes are written to directly. "
+      "[output.md](output.md#what-outputs-replace) has the details.\n- **Lists** (`--precision "
+      "fp32,bf16`) are separated by commas. Choices are case-insensitive.\n- **Exit codes**: 0 "
+      "done, 1 failed, 2 a wrong command line, 3 done but some inputs failed or could not be "
+      "judged here, 130 interrupted.\n- **Completion**: `cmake --install` installs the scripts "
+      "where bash, zsh and fish look for them; `fovea completion bash` prints one.\n\n## "
+      "Variables\n\nA variable sets the option of the same name in every command that lists it "
+      "above; the command line has priority. Switches take `true` or `false`. `--overwrite` and "
+      "`--repair` have none, because a variable forgotten in a shell must not delete anything; nor "
+      "has `--print0`, whose names may be those of files to delete; nor have options whose meaning "
+      "depends on the command: the outputs of `preprocess` and `init`, `--dtype` of `init`, and "
+      "the lists `--precision` and `--batch-size` of `bench` and `calibrate`. The program warns "
+      "about unknown `FOVEA_` variables. The engine reads these:\n\n| variable | what it does |\n| "
+      "--- | --- |\n";
   for (const EngineVariable& variable : engine_variables()) {
     text += fmt::format("| `{}` | {} |\n", variable.name, variable.help);
   }
@@ -185,7 +179,8 @@ void write_man_pages(const fs::path& folder, const CommandText& command) {
   }
 }
 
-// Writes completions and man pages into the folders below share/ where shells and man look.
+// Writes completion scripts and man pages to the folders below share/ where shells and man look for
+// them.
 void write_share(const fs::path& share, const CommandText& program) {
   write(share / "bash-completion/completions/fovea", bash_completion(program));
   write(share / "zsh/site-functions/_fovea", zsh_completion(program));
@@ -212,7 +207,7 @@ void add_manual(CLI::App& app, Run& run) {
       const CommandText program = describe(app);
       if (!options->folder.empty()) {
         write_share(options->folder, program);
-      } else if (options->json.leaves_text()) {
+      } else if (options->json.prints_text()) {
         std::cout << markdown(program);
       }
       options->json.write(to_json(program));

@@ -24,7 +24,7 @@ std::string summary(const MergeReport& report, const MergeOptions& options) {
                                  report.already_done ? "already merged" : "merged",
                                  options.outputs.size(), report.rows, report.failed);
   if (report.left_out > 0) {
-    text += fmt::format(", {} left out, because an earlier output has them", report.left_out);
+    text += fmt::format(", {} left out, because an earlier output contains them", report.left_out);
   }
   if (!report.missing.empty()) {
     text += fmt::format("; PARTIAL: {}", report.missing);
@@ -47,22 +47,22 @@ void add_merge(CLI::App& app, Run& run) {
       ->required();
   add_output(*command, options->output, OutputKind::kFolder, "MERGED", "Folder for the result");
   add_flag(*command, "--keep-first", options->keep_first,
-           "Take a photo that several outputs have from the first of them");
+           "If several outputs contain a photo, take it from the first of them");
   without_variable(add_flag(*command, "--partial", options->partial,
-                            "Join the present shards when others are missing, which the last line, "
-                            "manifest.json, check and search name"));
+                            "Join the shards that exist when others are missing; the summary, "
+                            "manifest.json, check and search name the missing ones"));
   const auto shard_rows = std::make_shared<std::optional<std::uint64_t>>();
-  add_optional_whole(*command, "--shard-rows", {1}, *shard_rows,
-                     "Rows per embeddings file (default: that of the first OUT)")
+  add_optional_integer(*command, "--shard-rows", {1}, *shard_rows,
+                       "Rows per embeddings file (default: that of the first OUT)")
       ->group(kOutputGroup);
   json->add_to(*command);
   add_progress_options(*command, *progress);
   explain(*command,
-          {"Outputs of --shard 0/N to N-1/N give the rows in the order of a run without --shard; "
-           "other outputs come one after the other. A shard that is missing is an error."},
+          {"Outputs of --shard 0/N to N-1/N are joined in the order of a run without --shard, "
+           "other outputs one after the other. A missing shard is an error."},
           {"fovea merge OUT-0 OUT-1 -o MERGED", "fovea merge OUT-* -o MERGED --keep-first"});
   command->callback([command, options, shard_rows, progress, json, &run] {
-    options->overwrite = overwrites(*command);
+    options->overwrite = has_overwrite_flag(*command);
     options->shard_rows = shard_rows->value_or(0);
     run = [options, progress, json] {
       ProgressLine line(*progress);

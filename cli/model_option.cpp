@@ -1,4 +1,4 @@
-// How every command finds its model: -m, the first argument, or FOVEA_MODEL.
+// Determines a command's model from -m, the first argument, or FOVEA_MODEL.
 #include "cli/model_option.hpp"
 
 #include <filesystem>
@@ -18,20 +18,20 @@ namespace fs = std::filesystem;
 constexpr const char* kExample =
     "such as -m google/siglip2-base-patch16-224 after `fovea pull google/siglip2-base-patch16-224`";
 
-[[noreturn]] void refuse_model(const std::string& why) {
-  throw CLI::ValidationError(why, CLI::ExitCodes::ValidationError);
+[[noreturn]] void throw_model_error(const std::string& message) {
+  throw CLI::ValidationError(message, CLI::ExitCodes::ValidationError);
 }
 
 bool is_model_folder(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(fs::path(path) / "config.json", ignored);
+  std::error_code error;
+  return fs::is_regular_file(fs::path(path) / "config.json", error);
 }
 
-// Refuses a first argument that cannot be a model: it is an input, and -m was forgotten.
+// Rejects a first argument that cannot be a model: it is an input, and -m is missing.
 void check_position(const std::string& position) {
-  std::error_code ignored;
-  if (fs::is_directory(position, ignored) && !is_model_folder(position)) {
-    refuse_model(
+  std::error_code error;
+  if (fs::is_directory(position, error) && !is_model_folder(position)) {
+    throw_model_error(
         fmt::format("{} is not a model folder (it has no config.json); give the model with -m, {}",
                     position, kExample));
   }
@@ -40,14 +40,14 @@ void check_position(const std::string& position) {
                              name == "model.safetensors.index.json";
   const bool is_list = position == "-" || position.starts_with('@');
   if (is_list ||
-      (fs::exists(position, ignored) && !fs::is_directory(position, ignored) && !names_a_model)) {
-    refuse_model(fmt::format("no model was given, and {} is an input; give the model with -m, {}",
-                             position, kExample));
+      (fs::exists(position, error) && !fs::is_directory(position, error) && !names_a_model)) {
+    throw_model_error(fmt::format(
+        "no model was given, and {} is an input; give the model with -m, {}", position, kExample));
   }
 }
 
-[[noreturn]] void refuse_without_model() {
-  refuse_model(
+[[noreturn]] void throw_missing_model() {
+  throw_model_error(
       fmt::format("no model was given; give it as the first argument or with "
                   "-m, {}, or set FOVEA_MODEL",
                   kExample));
@@ -67,11 +67,11 @@ std::function<void()> add_model(CLI::App& command, std::string& model) {
   CLI::Option* option = add_model_option(command, model, kHelp);
   return [&command, &model, position, option] {
     if (!position->empty() && is_typed(command, *option)) {
-      refuse_model(fmt::format("two models were given: -m {} and {}", model, *position));
+      throw_model_error(fmt::format("two models were given: -m {} and {}", model, *position));
     }
     model = position->empty() ? model : *position;
     if (model.empty()) {
-      refuse_without_model();
+      throw_missing_model();
     }
   };
 }
@@ -80,13 +80,14 @@ std::function<void()> add_model(CLI::App& command, std::string& model,
                                 std::vector<std::string>& inputs) {
   CLI::Option* option = add_model_option(command, model, kHelp);
   return [&command, &model, &inputs, option] {
-    const bool takes_first = model.empty() || (!is_typed(command, *option) && !inputs.empty() &&
-                                               is_model_folder(inputs.front()));
-    if (!takes_first) {
+    const bool takes_first_input =
+        model.empty() ||
+        (!is_typed(command, *option) && !inputs.empty() && is_model_folder(inputs.front()));
+    if (!takes_first_input) {
       return;
     }
     if (inputs.empty()) {
-      refuse_without_model();
+      throw_missing_model();
     }
     check_position(inputs.front());
     model = std::move(inputs.front());
@@ -97,8 +98,8 @@ std::function<void()> add_model(CLI::App& command, std::string& model,
 void require_inputs(const std::string& model, const std::vector<std::string>& inputs,
                     const char* example) {
   if (inputs.empty()) {
-    refuse_model(
-        fmt::format("no inputs were given, such as {}: {} is taken for the model", example, model));
+    throw_model_error(
+        fmt::format("no inputs were given, such as {}; {} was taken as the model", example, model));
   }
 }
 

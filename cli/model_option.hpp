@@ -1,4 +1,4 @@
-// The model of a command: -m, FOVEA_MODEL, or the first argument.
+// The model of a command, from -m, FOVEA_MODEL, or the first argument.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ namespace fovea::cli {
 [[nodiscard]] std::function<void()> add_model(CLI::App& command, std::string& model);
 
 /// The same for a command whose positionals are `inputs`, which the caller must declare. With -m,
-/// all of them are inputs; without it, the first is the model when FOVEA_MODEL is not set or when
-/// it is a model folder.
+/// all of them are inputs; without it, the first is the model if FOVEA_MODEL is not set or if it is
+/// a model folder.
 [[nodiscard]] std::function<void()> add_model(CLI::App& command, std::string& model,
                                               std::vector<std::string>& inputs);
 
@@ -26,8 +26,8 @@ void require_inputs(const std::string& model, const std::vector<std::string>& in
 
 /// How the model is found, for the help of commands with inputs.
 inline constexpr const char* kModelRule =
-    "The first argument is the model where neither -m nor FOVEA_MODEL names one, and where it is a "
-    "model folder, whatever FOVEA_MODEL says; with -m, all arguments are inputs.";
+    "The first argument is the model if neither -m nor FOVEA_MODEL names one, or if it is a model "
+    "folder and -m is not given; with -m, all arguments are inputs.";
 
 /// Adds -m to a command that does not require a model.
 CLI::Option* add_optional_model(CLI::App& command, std::string& model, const char* help);

@@ -1,4 +1,4 @@
-// Reports matches as lines, as JSON and on the page, in one pass over them.
+// Reports matches as text, as JSON and on the page, in a single pass.
 #include "cli/neighbours.hpp"
 
 #include <iostream>
@@ -22,14 +22,15 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-/// Shows the progress of a search on the line, and clears it before results are printed.
-SearchProgress progress_on(ProgressLine& line) {
+/// Returns a callback that shows the progress of a search on the line, and clears the line before
+/// results are printed.
+SearchProgress search_progress(ProgressLine& line) {
   return [&line](std::int64_t done, std::int64_t total) {
     if (done < total) {
       line.update("comparing", "photos", static_cast<std::uint64_t>(done),
                   static_cast<std::uint64_t>(total));
     } else {
-      ProgressLine::clear();  // the results may be printed on the same terminal
+      ProgressLine::clear();  // because results may be printed on the same terminal
     }
   };
 }
@@ -38,11 +39,11 @@ SearchProgress progress_on(ProgressLine& line) {
 
 void add_collection_options(CLI::App& command, NeighbourOptions& options, const char* model_help) {
   add_repeated(command, "-i,--in", "OUT", options.in,
-               "Output of `fovea embed`: a folder or one .npy; repeat it to search outputs of one "
-               "model as one")
+               "Output of `fovea embed`: a folder or one .npy; may be repeated, to search several "
+               "outputs of one model")
       ->required();
-  add_whole(command, "-k,--neighbours,--neighbors", {1, INT32_MAX}, options.k,
-            "Neighbours per query")
+  add_integer(command, "-k,--neighbours,--neighbors", {1, INT32_MAX}, options.k,
+              "Neighbours per query")
       ->group(kOptionsGroup);
   add_optional_model(command, options.model, model_help);
 }
@@ -54,13 +55,13 @@ CLI::Option* add_report_options(CLI::App& command, NeighbourOptions& options) {
                       "Write a self-contained page of pictures (instead of the table)")
           ->group(kReportGroup);
   add_text(command, "--root", "FOLDER", options.root,
-           "Folder in which relative names of photos in OUT start (default: where `fovea embed` "
-           "ran)")
+           "Folder to which relative names of photos in OUT refer (default: the one where `fovea "
+           "embed` ran)")
       ->group(kInputGroup);
   add_max_pixels(command, options.max_pixels);
   add_device(command, options.device,
-             "Where to compare, and to embed what is not in OUT; auto compares on a GPU where "
-             "there are more than 1024 queries");
+             "Device for comparisons, and for embedding what is not in OUT; auto compares on a GPU "
+             "if there are more than 1024 queries");
   add_threads(command, options.threads);
   add_progress_options(command, options.progress);
   return page;
@@ -72,7 +73,7 @@ NeighbourSearch::NeighbourSearch(const NeighbourOptions& options, const std::str
       collection_(std::vector<fs::path>(options.in.begin(), options.in.end()),
                   {.threads = options.threads,
                    .root = options.root,
-                   .on_progress = progress_on(line_),
+                   .on_progress = search_progress(line_),
                    .device = device,
                    .on_device = tell_search_device,
                    .on_note = say}),
@@ -83,7 +84,7 @@ NeighbourSearch::NeighbourSearch(const NeighbourOptions& options, const std::str
   if (!collection_.is_finished()) {
     say(fmt::format(
         "{}: the job that writes it has not finished; searching the {} that are complete",
-        names_of(collection_.outputs()), count_of(collection_.rows(), "row")));
+        output_names(collection_.outputs()), count_text(collection_.rows(), "row")));
   }
 }
 
@@ -92,9 +93,9 @@ std::optional<std::int64_t> NeighbourSearch::find_row(const std::string& name) c
   return row ? row : collection_.find_file(name);
 }
 
-void NeighbourSearch::refuse_name(const std::string& name) const {
+void NeighbourSearch::throw_unknown_name(const std::string& name) const {
   throw Error(fmt::format("{}: is neither the name of a photo in {} nor a file", source_name(name),
-                          names_of(collection_.outputs())));
+                          output_names(collection_.outputs())));
 }
 
 EncoderOptions NeighbourSearch::encoder_options(Tower first) const {
@@ -115,9 +116,9 @@ void NeighbourSearch::report_neighbours(std::span<const Query> queries,
   }
   for (std::size_t index = 0; index < queries.size(); ++index) {
     const Query& query = queries[index];
-    const std::string found =
-        count_of(static_cast<std::int64_t>(results[index].size()), "neighbour");
-    PageSection section{query.is_text ? query.photo.source : found, "", std::nullopt, {}};
+    const std::string neighbour_count =
+        count_text(static_cast<std::int64_t>(results[index].size()), "neighbour");
+    PageSection section{query.is_text ? query.photo.source : neighbour_count, "", std::nullopt, {}};
     if (!query.is_text) {
       section.query = report_.picture(query.photo, std::nullopt);
     }
@@ -130,16 +131,16 @@ void NeighbourSearch::report_neighbours(std::span<const Query> queries,
       const Photo photo = collection_.photo(match.row);
       Json item = report_.json(photo, match.score);
       PagePicture picture = report_.picture(photo, match.score);
-      std::string first = fmt::format("{:6}", ++rank);
+      std::string leading_columns = fmt::format("{:6}", ++rank);
       if (query.scale) {
         const double probability = query.scale->probability(match.score);
         item["logit"] = query.scale->logit(match.score);
         item["probability"] = probability;
         picture.facts.insert(picture.facts.begin(), fmt::format("probability {:.4f}", probability));
-        first += fmt::format("  {:6.4f}", probability);
+        leading_columns += fmt::format("  {:6.4f}", probability);
       }
       if (prints_table()) {
-        std::cout << report_.line(first, match.score, photo);
+        std::cout << report_.line(leading_columns, match.score, photo);
       }
       matches.push_back(std::move(item));
       section.pictures.push_back(std::move(picture));
@@ -157,32 +158,32 @@ void NeighbourSearch::report_neighbours(std::span<const Query> queries,
 
 void NeighbourSearch::check_dimension(std::int64_t dimension, const std::string& what) const {
   if (dimension != collection_.dimension()) {
-    throw Error(fmt::format("{}: has vectors of {} numbers, but those in {} have {}",
-                            source_name(what), dimension, names_of(collection_.outputs()),
+    throw Error(fmt::format("{}: the vectors have {} dimensions, but those in {} have {}",
+                            source_name(what), dimension, output_names(collection_.outputs()),
                             collection_.dimension()));
   }
 }
 
-std::string NeighbourSearch::where_searched() const {
-  const std::string where = " in " + names_of(collection_.outputs());
+std::string NeighbourSearch::search_scope() const {
+  const std::string scope = " in " + output_names(collection_.outputs());
   if (collection_.model().empty()) {
-    return where;
+    return scope;
   }
-  // Only the last part of a folder's path; hub names in full.
+  // A folder is shown by the last part of its path, a hub model by its full name.
   const fs::path path = collection_.model();
   const std::string title =
       path.is_absolute() ? (path.has_filename() ? path : path.parent_path()).filename().string()
                          : path.string();
-  return fmt::format("{}, embedded by {}", where, source_name(title));
+  return fmt::format("{}, embedded by {}", scope, source_name(title));
 }
 
-void print_file0(const Photo& photo) {
+void print_name_and_nul(const Photo& photo) {
   const std::string& name = photo.file.native();
   // A name that begins with a dash must not become an option of `rm`.
   std::cout << (name.starts_with('-') ? "./" : "") << name << '\0';
 }
 
-std::string names_of(const std::vector<fs::path>& outputs) {
+std::string output_names(const std::vector<fs::path>& outputs) {
   std::string names;
   for (const fs::path& output : outputs) {
     names += (names.empty() ? "" : ", ") + output.native();
@@ -190,8 +191,8 @@ std::string names_of(const std::vector<fs::path>& outputs) {
   return source_name(names);
 }
 
-void with_page(const std::string& html, int threads,
-               const std::function<Page(PageNotes& notes)>& make) {
+void make_and_write_page(const std::string& html, int threads,
+                         const std::function<Page(PageNotes& notes)>& make) {
   if (!html.empty()) {
     io::check_writable(html);
   }
@@ -200,15 +201,15 @@ void with_page(const std::string& html, int threads,
   if (html.empty()) {
     return;
   }
-  const std::int64_t missing = write_page(html, page, threads, notes.encoder);
-  std::error_code no_file;
-  const std::uintmax_t bytes = fs::file_size(html, no_file);
+  const std::int64_t missing_pictures = write_page(html, page, threads, notes.encoder);
+  std::error_code size_error;
+  const std::uintmax_t bytes = fs::file_size(html, size_error);
   say(fmt::format(
       "wrote {}{}", source_name(html),
-      no_file ? "" : fmt::format(" ({})", bytes_text(static_cast<std::int64_t>(bytes)))));
-  if (missing > 0) {
-    say(fmt::format("{} could not be read; placeholders stand for them{}",
-                    count_of(missing, "picture"), notes.hint));
+      size_error ? "" : fmt::format(" ({})", bytes_text(static_cast<std::int64_t>(bytes)))));
+  if (missing_pictures > 0) {
+    say(fmt::format("{} could not be read and were replaced by placeholders{}",
+                    count_text(missing_pictures, "picture"), notes.hint));
   }
 }
 

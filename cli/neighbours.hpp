@@ -1,4 +1,5 @@
-// What `fovea similar` and `fovea search` share: neighbours as lines, JSON and pages of pictures.
+// Shared by `fovea similar` and `fovea search`: options, and reports of neighbours as text, JSON
+// and pages of pictures.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ namespace fovea::cli {
 struct Query {
   Photo photo;
   bool is_text = false;
-  /// Set for texts only, whose matches also have logits and probabilities.
+  /// Only set for texts, whose matches also have logits and probabilities.
   std::optional<LogitScale> scale = std::nullopt;
 };
 
@@ -47,36 +48,35 @@ void add_collection_options(CLI::App& command, NeighbourOptions& options, const 
 /// Adds --json, --html, --root and the options for computing and progress. Returns --html.
 CLI::Option* add_report_options(CLI::App& command, NeighbourOptions& options);
 
-/// The base class of both commands: the open collection, its encoder and the report.
+/// Base class of both commands, with the open collection, the encoder and the report.
 class NeighbourSearch {
  protected:
-  /// `device`: where vectors are compared. Prints a note when an output is unfinished.
+  /// `device`: the device that compares vectors. Prints a note when an output is unfinished.
   NeighbourSearch(const NeighbourOptions& options, const std::string& device);
 
   [[nodiscard]] const std::string& model() const {
     return neighbour_options_.model.empty() ? collection_.model() : neighbour_options_.model;
   }
-  /// The row of the photo with this name or path.
+  /// Returns the row of the photo with this name or path.
   [[nodiscard]] std::optional<std::int64_t> find_row(const std::string& name) const;
   /// Throws a fovea::Error saying that `name` is neither a photo of the collection nor a file.
-  [[noreturn]] void refuse_name(const std::string& name) const;
-  /// The options of the encoder for queries: the GPU when one was asked for; else fp32 on the CPU,
-  /// because starting a GPU would take longer than embedding a few queries.
+  [[noreturn]] void throw_unknown_name(const std::string& name) const;
+  /// Returns the options of the encoder for queries: on a GPU when one was requested, else fp32 on
+  /// the CPU, because starting a GPU takes longer than embedding a few queries.
   [[nodiscard]] EncoderOptions encoder_options(Tower first) const;
   [[nodiscard]] bool prints_table() const {
-    return neighbour_options_.json.leaves_text() && !neighbour_options_.print0 &&
+    return neighbour_options_.json.prints_text() && !neighbour_options_.print0 &&
            neighbour_options_.html.empty();
   }
-  /// Prints each query with its matches on the standard output where a table is printed, adds them
-  /// to the page, and writes them as JSON: {"rows": N, "queries": [{"query": ..., "matches":
-  /// [...]}]}.
+  /// Prints each query with its matches as a table, if a table is to be printed, adds them to the
+  /// page, and writes them as JSON: {"rows": N, "queries": [{"query": ..., "matches": [...]}]}.
   void report_neighbours(std::span<const Query> queries,
                          std::span<const std::vector<Match>> results, Page& page) const;
   /// Throws fovea::Error when `dimension` is not that of the collection's vectors; `what` names the
   /// source of the vectors in the message.
   void check_dimension(std::int64_t dimension, const std::string& what) const;
-  /// Returns " in OUT, embedded by base".
-  [[nodiscard]] std::string where_searched() const;
+  /// Returns a description of the searched outputs, such as " in OUT, embedded by base".
+  [[nodiscard]] std::string search_scope() const;
 
   const NeighbourOptions& neighbour_options_;
   ProgressLine line_;
@@ -85,20 +85,20 @@ class NeighbourSearch {
   std::optional<Encoder> encoder_;
 };
 
-/// Prints the name of a photo's file as the file system knows it, and a NUL byte.
-void print_file0(const Photo& photo);
-/// The names of outputs, separated by commas.
-[[nodiscard]] std::string names_of(const std::vector<std::filesystem::path>& outputs);
+/// Prints the unescaped name of a photo's file, and a NUL byte.
+void print_name_and_nul(const Photo& photo);
+/// Returns the names of outputs, separated by commas.
+[[nodiscard]] std::string output_names(const std::vector<std::filesystem::path>& outputs);
 
-/// Arguments of with_page() that become known while the page is made.
+/// Arguments for writing the page that become known while it is made.
 struct PageNotes {
-  std::string hint;            // ends the sentence about pictures that could not be read
-  Encoder* encoder = nullptr;  // see write_page
+  std::string hint;            // appended to the note about pictures that could not be read
+  Encoder* encoder = nullptr;  // as for write_page()
 };
-/// Calls `make`, and writes the page that it returns to the file `html`, unless that is "". Because
-/// the work may take long, checks first that the file can be written. Prints what was written.
+/// Calls `make`, and writes the page that it returns to the file `html`, unless that is "". First
+/// checks that the file can be written, because `make` may take long. Prints a note about the file.
 /// Throws fovea::Error.
-void with_page(const std::string& html, int threads,
-               const std::function<Page(PageNotes& notes)>& make);
+void make_and_write_page(const std::string& html, int threads,
+                         const std::function<Page(PageNotes& notes)>& make);
 
 }  // namespace fovea::cli

@@ -1,4 +1,4 @@
-// Every option that several commands take, defined once: its names, values, range and help.
+// Options that several commands share, each defined once: names, values, range and help.
 #pragma once
 
 #include <cstdint>
@@ -29,108 +29,112 @@ inline constexpr const char* kReportGroup = "Report";
 /// subcommands, from now on. The shared options below set their own groups.
 void begin_group(CLI::App& command, const char* group);
 
-/// Maximum for options that are numbers of threads: a larger number is surely a typing error.
+/// Maximum number of threads; a larger number is probably a typing error.
 inline constexpr std::int64_t kMaxThreads = 1024;
 
 /// The range of an integer option; by default without a maximum.
-struct Whole {
+struct IntegerRange {
   static constexpr std::int64_t kNoLimit = INT64_MAX;
-  std::int64_t least = 0;
-  std::int64_t greatest = kNoLimit;
+  std::int64_t min = 0;
+  std::int64_t max = kNoLimit;
 };
 
-// Functions that add options by type. They keep the instantiation of CLI11's templates in
+// Functions that add options by type, so that CLI11's templates are only instantiated in
 // options.cpp. `names` is as for CLI11 ("-k,--neighbours"); a name without dashes is a positional.
 // `value` is the placeholder in help ("FILE", "COSINE"). Items of lists are separated by commas.
 CLI::Option* add_flag(CLI::App& command, const char* names, bool& variable, const char* help);
 CLI::Option* add_text(CLI::App& command, const char* names, const char* value,
                       std::string& variable, const char* help);
-/// A positional that may be repeated, or an option with several values.
+/// Adds a positional that may be repeated, or an option with several values.
 CLI::Option* add_texts(CLI::App& command, const char* name, std::vector<std::string>& variable,
                        const char* help);
-/// An option that may be repeated, with one value each time.
+/// Adds an option that may be repeated, with one value each time.
 CLI::Option* add_repeated(CLI::App& command, const char* name, const char* value,
                           std::vector<std::string>& variable, const char* help);
-/// One of `words`, case-insensitive; help lists them all.
-CLI::Option* add_choice(CLI::App& command, const char* names, const std::vector<std::string>& words,
-                        std::string& variable, const char* help);
+/// Adds an option whose value is one of `choices`, case-insensitive; help lists all of them.
+CLI::Option* add_choice(CLI::App& command, const char* names,
+                        const std::vector<std::string>& choices, std::string& variable,
+                        const char* help);
 CLI::Option* add_choices(CLI::App& command, const char* names,
-                         const std::vector<std::string>& words, std::vector<std::string>& variable,
+                         const std::vector<std::string>& choices,
+                         std::vector<std::string>& variable, const char* help);
+CLI::Option* add_integer(CLI::App& command, const char* names, IntegerRange range, int& variable,
                          const char* help);
-CLI::Option* add_whole(CLI::App& command, const char* names, Whole range, int& variable,
-                       const char* help);
-CLI::Option* add_whole(CLI::App& command, const char* names, Whole range, std::int64_t& variable,
-                       const char* help);
-CLI::Option* add_whole(CLI::App& command, const char* names, Whole range, std::uint64_t& variable,
-                       const char* help);
-CLI::Option* add_optional_whole(CLI::App& command, const char* names, Whole range,
-                                std::optional<std::uint64_t>& variable, const char* help);
-CLI::Option* add_wholes(CLI::App& command, const char* names, Whole range,
-                        std::vector<std::int64_t>& variable, const char* help);
-/// A number of bytes: "512M", "2 GiB"; units are powers of 1024.
+CLI::Option* add_integer(CLI::App& command, const char* names, IntegerRange range,
+                         std::int64_t& variable, const char* help);
+CLI::Option* add_integer(CLI::App& command, const char* names, IntegerRange range,
+                         std::uint64_t& variable, const char* help);
+CLI::Option* add_optional_integer(CLI::App& command, const char* names, IntegerRange range,
+                                  std::optional<std::uint64_t>& variable, const char* help);
+CLI::Option* add_integers(CLI::App& command, const char* names, IntegerRange range,
+                          std::vector<std::int64_t>& variable, const char* help);
+/// Adds an option whose value is a number of bytes, such as "512M" or "2 GiB"; units are powers of
+/// 1024.
 CLI::Option* add_size(CLI::App& command, const char* names, std::uint64_t& variable,
                       const char* help);
-/// A number from `least` to `greatest`, both included unless `above_least`.
-struct Real {
-  double least;
-  double greatest;
-  bool above_least = false;
+/// The range of a real option: from `min`, which is excluded with `exclusive_min`, to `max`.
+struct RealRange {
+  double min;
+  double max;
+  bool exclusive_min = false;
 };
-CLI::Option* add_real(CLI::App& command, const char* names, const char* value, Real range,
+CLI::Option* add_real(CLI::App& command, const char* names, const char* value, RealRange range,
                       double& variable, const char* help);
 
-/// A text option that names an output of the given kind.
+/// Adds a text option that names an output of the given kind.
 CLI::Option* add_output_text(CLI::App& command, const char* names, const char* value,
                              std::string& variable, OutputKind kind, const char* help);
 
 // Options that several commands share.
 CLI::Option* add_output(CLI::App& command, std::string& output, OutputKind kind, const char* value,
                         const char* help);
-/// --trace, for commands that run a schedule on the emulator.
+/// Adds --trace, for commands that run a schedule on the emulator.
 CLI::Option* add_trace(CLI::App& command, std::string& file);
 CLI::Option* add_device(CLI::App& command, std::string& device,
-                        const char* help = "Where to compute; auto takes a GPU where there is one");
-/// --batch-size; 0: chosen for the device.
+                        const char* help = "Device to compute on; auto uses a GPU if there is one");
+/// Adds --batch-size; 0: chosen for the device.
 CLI::Option* add_batch_size(CLI::App& command, int& images);
-/// --batch-size with one or several values; no FOVEA_ variable sets it.
+/// Adds --batch-size with one or several values; no FOVEA_ variable sets it.
 CLI::Option* add_batch_sizes(CLI::App& command, std::vector<std::int64_t>& images);
 CLI::Option* add_precision(CLI::App& command, Precision& precision);
-/// --precision with several of `words`. No FOVEA_ variable sets it, because it is the subject of
-/// the run.
-CLI::Option* add_precisions(CLI::App& command, const std::vector<std::string>& words,
+/// Adds --precision with one or several of `choices`. No FOVEA_ variable sets it, because the
+/// precisions are what the run compares.
+CLI::Option* add_precisions(CLI::App& command, const std::vector<std::string>& choices,
                             std::vector<Precision>& precisions);
-/// The names of the precisions that need calibration: "int8 and fp8".
-[[nodiscard]] std::string calibrated_words(std::string_view conjunction);
-/// --calibration: the folder with the model's calibrations for those precisions.
+/// Returns the names of the precisions that need calibration: "int8 and fp8".
+[[nodiscard]] std::string calibrated_precisions(std::string_view conjunction);
+/// Adds --calibration, the folder with the model's calibrations for these precisions.
 CLI::Option* add_calibration(CLI::App& command, std::filesystem::path& folder);
 CLI::Option* add_calibration(CLI::App& command, std::filesystem::path& folder,
                              const std::string& help);
 CLI::Option* add_threads(CLI::App& command, int& threads);
 CLI::Option* add_decode_threads(CLI::App& command, int& threads);
-/// --text-clean, whose value text_clean() parses.
+/// Adds --text-clean; parse_text_clean() parses its value.
 CLI::Option* add_text_clean(CLI::App& command, std::string& clean);
-[[nodiscard]] TextClean text_clean(const std::string& clean);
+[[nodiscard]] TextClean parse_text_clean(const std::string& clean);
 CLI::Option* add_max_pixels(CLI::App& command, std::int64_t& pixels);
 CLI::Option* add_limit(CLI::App& command, std::int64_t& limit);
 CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed);
 
-/// Parses the command line. CLI11 would read a word "[a,b]" as a list, but it may be the name of a
-/// file; so such words are parsed with a mark in front, which validators remove from the values.
-void parse_as_typed(CLI::App& app, const std::vector<std::string>& words);
-/// Removes that mark from a word that no option consumed.
-[[nodiscard]] std::string without_mark(const std::string& word);
+/// Parses the command line. CLI11 would parse a word "[a,b]" as a list, but it may be the name of a
+/// file, so a mark is put in front of such words, and validators remove it from the values.
+void parse_command_line(CLI::App& app, const std::vector<std::string>& arguments);
+/// Removes that mark from a word that no option has consumed.
+[[nodiscard]] std::string remove_word_mark(const std::string& word);
 
 /// Whether the option was given on the command line, and not by a FOVEA_ variable.
 [[nodiscard]] bool is_typed(const CLI::App& command, const CLI::Option& option);
 /// Throws CLI::ValidationError, "--limit <reason>", when one of the options was given on the
-/// command line. Options set by variables are ignored instead where they do not apply.
-void refuse_typed(const CLI::App& command, std::initializer_list<const char*> names,
-                  std::string_view reason);
-/// Keeps FOVEA_ variables from setting the option.
+/// command line. Options set by variables are ignored when they do not apply.
+void reject_if_typed(const CLI::App& command, std::initializer_list<const char*> names,
+                     std::string_view reason);
+/// Excludes the option from those that FOVEA_ variables set.
 CLI::Option* without_variable(CLI::Option* option);
-/// The variable that sets an option, FOVEA_ and its long name in capitals; "" when there is none.
-[[nodiscard]] std::string variable_of(const CLI::Option& option);
-/// The placeholder for the option's value in help ("N", "auto|cpu"), and its range in words, or "".
+/// Returns the variable that sets an option, which is FOVEA_ and its long name in capitals; "" when
+/// there is none.
+[[nodiscard]] std::string variable_name(const CLI::Option& option);
+/// Returns the placeholder for the option's value in help ("N", "auto|cpu"), and its range in
+/// words, or "".
 [[nodiscard]] std::pair<std::string, std::string> value_and_range(const CLI::Option& option);
 
 }  // namespace fovea::cli

@@ -1,4 +1,4 @@
-// The text of the progress line, and when it is updated.
+// Formats the progress line and decides when to update it.
 #include "cli/progress_line.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 // Columns left free at the end of the line for the cursor and for the "^C" that a terminal echoes.
 constexpr int kSpareColumns = 3;
 
-void tell_device_of(std::string_view stage, std::string_view device) {
+void print_device(std::string_view stage, std::string_view device) {
   print_event(fmt::format("fovea: {} on {}", stage, io::printable(device)),
               {{"event", "device"}, {"stage", stage}, {"device", device}});
 }
@@ -33,33 +33,33 @@ void add_progress_options(CLI::App& command, ProgressArguments& arguments) {
       ->group(kReportGroup);
 }
 
-void set_messages_of(const CLI::App& app) {
+void configure_messages(const CLI::App& app) {
   if (const CLI::Option* progress = app.get_option_no_throw("--progress")) {
     set_messages(progress->as<std::string>() == "json",
                  app.get_option_no_throw("--quiet")->as<bool>());
   }
   for (const CLI::App* command : app.get_subcommands()) {
-    set_messages_of(*command);
+    configure_messages(*command);
   }
 }
 
 std::string duration_text(double seconds) {
-  const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
-  const std::uint64_t hours = whole / 3600;
-  const std::uint64_t minutes = whole / 60 % 60;
-  return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, whole % 60)
-                   : fmt::format("{}:{:02}", minutes, whole % 60);
+  const auto whole_seconds = static_cast<std::uint64_t>(std::llround(seconds));
+  const std::uint64_t hours = whole_seconds / 3600;
+  const std::uint64_t minutes = whole_seconds / 60 % 60;
+  return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, whole_seconds % 60)
+                   : fmt::format("{}:{:02}", minutes, whole_seconds % 60);
 }
 
 void tell_device(std::string_view device) {
-  tell_device_of("computing", device);
+  print_device("computing", device);
 }
 
 void tell_search_device(std::string_view device) {
-  tell_device_of("comparing", device);
+  print_device("comparing", device);
 }
 
-std::string fitted(const std::vector<ProgressPart>& parts, int columns) {
+std::string fit_parts(const std::vector<ProgressPart>& parts, int columns) {
   int rank = 0;
   for (const ProgressPart& part : parts) {
     rank = std::max(rank, part.rank);
@@ -69,7 +69,7 @@ std::string fitted(const std::vector<ProgressPart>& parts, int columns) {
     for (const ProgressPart& part : parts) {
       text += part.rank <= rank ? part.text : "";
     }
-    if (rank <= 0 || columns_of(text) <= columns) {
+    if (rank <= 0 || text_columns(text) <= columns) {
       return std::string(cut_to_columns(text, columns));
     }
   }
@@ -80,7 +80,7 @@ ProgressLine::ProgressLine(const ProgressArguments& arguments)
              : arguments.progress == "json"                  ? Style::kJson
              : stderr_is_terminal()                          ? Style::kTerminal
                                                              : Style::kLines),
-      // Where lines are not rewritten, short commands print none.
+      // When lines cannot be rewritten, short commands print no progress.
       due_((Clock::now() + (style_ == Style::kLines ? interval() : std::chrono::milliseconds(0)))
                .time_since_epoch()
                .count()) {}
@@ -117,9 +117,9 @@ void ProgressLine::update(std::string_view stage, std::string_view unit, std::ui
   }
   rate_.set(now, done);
   const double rate = rate_.per_second(now);
-  std::optional<double> left;
+  std::optional<double> seconds_left;
   if (total > 0 && rate > 0) {
-    left = static_cast<double>(total - std::min(done, total)) / rate;
+    seconds_left = static_cast<double>(total - std::min(done, total)) / rate;
   }
   show(
       [&] {
@@ -128,7 +128,7 @@ void ProgressLine::update(std::string_view stage, std::string_view unit, std::ui
             {total > 0 ? fmt::format("{} of {} {}", done, total, unit)
                        : fmt::format("{} {}", done, unit)},
             {rate > 0 ? fmt::format(", {:.1f} per second", rate) : "", 2},
-            {left ? fmt::format(", {} left", duration_text(*left)) : "", 1}};
+            {seconds_left ? fmt::format(", {} left", duration_text(*seconds_left)) : "", 1}};
       },
       [&] {
         return nlohmann::ordered_json{
@@ -139,7 +139,7 @@ void ProgressLine::update(std::string_view stage, std::string_view unit, std::ui
             {"total", or_null(total > 0, total)},
             {"seconds", std::chrono::duration<double>(now - start_).count()},
             {"per_second", rate},
-            {"seconds_left", or_null(left.has_value(), left.value_or(0))}};
+            {"seconds_left", or_null(seconds_left.has_value(), seconds_left.value_or(0))}};
       });
 }
 
@@ -149,10 +149,10 @@ void ProgressLine::show(const std::function<std::vector<ProgressPart>()>& parts,
     return;
   }
   if (style_ == Style::kTerminal) {
-    rewrite_line(fitted(parts(), terminal_columns() - kSpareColumns));
+    rewrite_line(fit_parts(parts(), terminal_columns() - kSpareColumns));
   } else if (style_ == Style::kLines) {
     constexpr int kUnlimited = 1 << 20;
-    print_event(fitted(parts(), kUnlimited), {});
+    print_event(fit_parts(parts(), kUnlimited), {});
   } else {
     print_event("", event());
   }

@@ -47,7 +47,7 @@ void add_progress_options(CLI::App& command, ProgressArguments& arguments);
 
 /// Applies --progress and --quiet of the chosen command to the program's messages: text, JSON or
 /// none.
-void set_messages_of(const CLI::App& app);
+void configure_messages(const CLI::App& app);
 
 /// "0:07", "1:02:03".
 [[nodiscard]] std::string duration_text(double seconds);
@@ -60,12 +60,12 @@ void tell_search_device(std::string_view device);
 /// A part of a line. When the line is too long, parts with the highest rank are omitted first;
 /// parts of rank 0 are truncated.
 struct ProgressPart {
-  std::string text;  // including the separator in front of it
+  std::string text;  // includes the separator before it
   int rank = 0;
 };
 
 /// Joins the parts that fit into `columns`.
-[[nodiscard]] std::string fitted(const std::vector<ProgressPart>& parts, int columns);
+[[nodiscard]] std::string fit_parts(const std::vector<ProgressPart>& parts, int columns);
 
 class ProgressLine {
  public:
@@ -74,13 +74,14 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  /// Reports that `done` of `total` "rows" of the stage "comparing" are done; 0: unknown total. The
-  /// first update of another stage begins it. Thread-safe and cheap.
+  /// Reports that `done` of `total` units, such as "rows", of a stage, such as "comparing", are
+  /// done; a `total` of 0 means unknown. The first update with another stage begins that stage.
+  /// Thread-safe and cheap.
   void update(std::string_view stage, std::string_view unit, std::uint64_t done,
               std::uint64_t total);
 
-  /// Shows a state whose text the caller makes, unless the last one was shown a moment ago.
-  /// Thread-safe; `parts` and `event` are called only when they are needed.
+  /// Shows a state whose text the caller formats, unless another one was shown less than interval()
+  /// ago. Thread-safe; `parts` and `event` are only called when they are needed.
   void show(const std::function<std::vector<ProgressPart>()>& parts,
             const std::function<nlohmann::ordered_json()>& event);
 
@@ -94,12 +95,12 @@ class ProgressLine {
   using Clock = Rate::Clock;
   enum class Style : std::uint8_t { kTerminal, kLines, kJson, kNone };
 
-  /// Whether it is time to show a state; if so, the next is due an interval later.
+  /// Returns whether it is time to show a state; if so, the next one is due after interval().
   bool take_turn();
 
   Style style_;
-  std::atomic<Clock::rep> due_;  // of Clock, since its epoch
-  std::mutex mutex_;             // for the members below
+  std::atomic<Clock::rep> due_;  // time of the next update, since the epoch of Clock
+  std::mutex mutex_;             // protects the members below
   std::string stage_;
   Clock::time_point start_;
   Rate rate_;

@@ -66,8 +66,8 @@ void add_pull(CLI::App& app, Run& run) {
       app.add_subcommand("pull", "Fetch a model from a Hugging Face hub into the local cache");
   const auto take_model = add_model(*command, options->pull.id);
   add_text(*command, "--revision", "NAME", options->pull.revision, "Branch, tag or commit");
-  add_whole(*command, "--retries", {0, 100}, options->pull.retries,
-            "Retries of a request that brings no new data");
+  add_integer(*command, "--retries", {0, 100}, options->pull.retries,
+              "Retries of a request that returns no new data");
   add_progress_options(*command, options->progress);
   options->json.add_to(*command);
   explain(
@@ -85,7 +85,7 @@ void add_pull(CLI::App& app, Run& run) {
       const std::filesystem::path folder =
           pull(options->pull, [&](const PullProgress& progress) { show(progress, start, line); });
       ProgressLine::clear();
-      if (options->json.leaves_text()) {
+      if (options->json.prints_text()) {
         std::cout << folder.native() << '\n';
       }
       options->json.write({{"model", options->pull.id},

@@ -30,12 +30,12 @@ struct SearchOptions : NeighbourOptions {
   std::vector<std::string> texts;
   std::vector<std::string> photos;
   double photo_weight = 1;
-  std::vector<std::string> without;
+  std::vector<std::string> avoided_texts;
   double not_weight = 1;
   std::string clean = "auto";
   bool heat = false;
 
-  [[nodiscard]] bool combines() const { return !photos.empty() || !without.empty(); }
+  [[nodiscard]] bool combines() const { return !photos.empty() || !avoided_texts.empty(); }
 };
 
 class Search : private NeighbourSearch {
@@ -47,7 +47,7 @@ class Search : private NeighbourSearch {
 
   Page run(PageNotes& notes) {
     if (texts_.empty()) {
-      throw Error("the lists hold no text to search for");
+      throw Error("the lists contain no text to search for");
     }
     const std::vector<float> vectors = query_vectors();
     const auto results = collection_.nearest(vectors, options_.k, {});
@@ -59,8 +59,8 @@ class Search : private NeighbourSearch {
     page.title = queries_.size() == 1 ? queries_.front().photo.source
                                       : fmt::format("{} searches", queries_.size());
     page.description =
-        fmt::format("The {} best of {}", options_.k, count_of(collection_.rows(), "photo")) +
-        where_searched();
+        fmt::format("The {} best of {}", options_.k, count_text(collection_.rows(), "photo")) +
+        search_scope();
     if (options_.heat) {
       for (std::size_t i = 0; i < page.sections.size(); ++i) {
         page.sections[i].heat = std::move(text_vectors_[i]);
@@ -71,7 +71,7 @@ class Search : private NeighbourSearch {
   }
 
  private:
-  /// Each photo once, in the order of the texts and then of the scores.
+  /// Prints the name of each photo once, in the order of the texts and then of the scores.
   void print_names(std::span<const std::vector<Match>> results) const {
     std::unordered_set<std::int64_t> printed;
     std::int64_t members = 0;
@@ -84,33 +84,33 @@ class Search : private NeighbourSearch {
         if (photo.is_member) {
           ++members;
         } else {
-          print_file0(photo);
+          print_name_and_nul(photo);
         }
       }
     }
     if (members > 0) {
-      say(fmt::format("{} not printed, because archives hold them", count_of(members, "photo")));
+      say(fmt::format("{} not printed, because they are in archives",
+                      count_text(members, "photo")));
     }
   }
 
-  /// Returns float [texts, dimension]: the unit vector of each text plus the weighted unit vectors
-  /// of
-  /// --photo, minus those of --not.
+  /// Returns float [texts, dimension]: for each text, its unit vector plus the weighted unit
+  /// vectors of --photo, minus those of --not.
   std::vector<float> query_vectors() {
-    std::vector<std::string> all = texts_;
-    all.insert(all.end(), options_.without.begin(), options_.without.end());
+    std::vector<std::string> all_texts = texts_;
+    all_texts.insert(all_texts.end(), options_.avoided_texts.begin(), options_.avoided_texts.end());
     EmbedTextsOptions embedding;
-    embedding.clean = text_clean(options_.clean);
+    embedding.clean = parse_text_clean(options_.clean);
     embedding.on_note = [](std::string_view note) { say(note); };
-    std::vector<float> vectors = encoder().embed_texts(all, embedding);
+    std::vector<float> vectors = encoder().embed_texts(all_texts, embedding);
     check_dimension(encoder().dimension(), model());
     for (std::size_t i = 0; i < texts_.size(); ++i) {
-      const auto from = vectors.begin() + static_cast<std::ptrdiff_t>(i) * encoder().dimension();
-      text_vectors_.emplace_back(from, from + encoder().dimension());
+      const auto begin = vectors.begin() + static_cast<std::ptrdiff_t>(i) * encoder().dimension();
+      text_vectors_.emplace_back(begin, begin + encoder().dimension());
     }
     const auto width = static_cast<std::size_t>(collection_.dimension());
     std::vector<QueryTerm> terms;
-    for (std::size_t i = texts_.size(); i < all.size(); ++i) {
+    for (std::size_t i = texts_.size(); i < all_texts.size(); ++i) {
       terms.push_back({std::span(vectors).subspan(i * width, width), -options_.not_weight});
     }
     std::vector<std::vector<float>> photos;
@@ -126,7 +126,7 @@ class Search : private NeighbourSearch {
       for (const std::string& photo : options_.photos) {
         query.photo.source += " + " + source_name(photo);
       }
-      for (const std::string& avoided : options_.without) {
+      for (const std::string& avoided : options_.avoided_texts) {
         query.photo.source += " - " + source_name(avoided);
       }
       queries_.push_back(std::move(query));
@@ -141,7 +141,7 @@ class Search : private NeighbourSearch {
     }
     std::error_code ignored;
     if (!fs::exists(name, ignored)) {
-      refuse_name(name);
+      throw_unknown_name(name);
     }
     return encoder().embed_file(name, true, options_.max_pixels);
   }
@@ -149,8 +149,8 @@ class Search : private NeighbourSearch {
   Encoder& encoder() {
     if (!encoder_) {
       if (model().empty()) {
-        throw Error(fmt::format("no manifest.json in {} names the model: give it with -m",
-                                names_of(collection_.outputs())));
+        throw Error(fmt::format("no manifest.json in {} names the model; give it with -m",
+                                output_names(collection_.outputs())));
       }
       encoder_.emplace(model(), encoder_options(Tower::kTexts));
       tell_device(encoder_->device());
@@ -161,7 +161,7 @@ class Search : private NeighbourSearch {
   const SearchOptions& options_;
   std::vector<std::string> texts_;
   std::vector<Query> queries_;
-  std::vector<std::vector<float>> text_vectors_;  // one per text, without --photo and --not
+  std::vector<std::vector<float>> text_vectors_;  // one vector per text, without --photo and --not
 };
 
 }  // namespace
@@ -170,24 +170,23 @@ void add_search(CLI::App& app, Run& run) {
   const auto options = std::make_shared<SearchOptions>();
   CLI::App* command = app.add_subcommand("search", "Find photos by words in the output of `embed`");
   add_texts(*command, "TEXT", options->texts,
-            "What to look for, such as \"a red bicycle in the snow\", or lists: @FILE, -")
+            "Text to search for, such as \"a red bicycle in the snow\", or lists: @FILE, -")
       ->required();
   add_collection_options(*command, *options,
                          "Model for the texts (default: the model that made OUT)");
-  without_variable(
-      add_repeated(*command, "--photo", "PHOTO", options->photos,
-                   "A photo that the results should be like as well: a name in OUT or a file; may "
-                   "be repeated"));
+  without_variable(add_repeated(
+      *command, "--photo", "PHOTO", options->photos,
+      "Photo that the results should also resemble: a name in OUT or a file; may be repeated"));
   add_real(*command, "--photo-weight", "W", {0, 1000, true}, options->photo_weight,
-           "Weight of each such photo, where a text has 1");
-  without_variable(add_repeated(*command, "--not", "TEXT", options->without,
-                                "Words for what the results should not show; may be repeated"));
+           "Weight of each such photo, relative to the text");
+  without_variable(add_repeated(*command, "--not", "TEXT", options->avoided_texts,
+                                "Text for what the results should not show; may be repeated"));
   add_real(*command, "--not-weight", "W", {0, 1000, true}, options->not_weight,
            "Weight of each such text");
   add_text_clean(*command, options->clean);
-  without_variable(add_flag(*command, "--print0", options->print0,
-                            "Print the names of the photos alone, and a NUL byte after each, for "
-                            "xargs -0"))
+  without_variable(
+      add_flag(*command, "--print0", options->print0,
+               "Print only the names of the photos, each followed by a NUL byte, for xargs -0"))
       ->group(kReportGroup);
   CLI::Option* page = add_report_options(*command, *options);
   without_variable(add_flag(*command, "--heat", options->heat,
@@ -195,11 +194,12 @@ void add_search(CLI::App& app, Run& run) {
       ->needs(page)
       ->group(kReportGroup);
   explain(*command,
-          {"Scores are cosines of a photo and a text, which are low even for the right one. The "
-           "second column is SigLIP's probability that they belong together, each pair by itself.",
-           "Each text is a search of its own. Photos of --photo and texts of --not take part in "
-           "all of them: the query is the sum of the unit vectors times their weights, those of "
-           "--not subtracted. Such a query has no probability.",
+          {"Scores are cosines between a photo and a text, which are low even for good matches. "
+           "The second column is SigLIP's probability that they belong together; pairs are scored "
+           "independently.",
+           "Each text is a separate search. Photos of --photo and texts of --not are part of every "
+           "search: the query is the weighted sum of the unit vectors, with those of --not "
+           "subtracted. Such a query has no probabilities.",
            kTextLists},
           {"fovea search \"a red bicycle in the snow\" --in OUT",
            "fovea search \"a red bicycle\" --in OUT --print0 | xargs -0 ls -l --",
@@ -207,16 +207,15 @@ void add_search(CLI::App& app, Run& run) {
            "fovea search @captions.txt --in OUT --json=found.json"});
   command->callback([command, options, &run] {
     if (options->photos.empty()) {
-      refuse_typed(*command, {"--max-pixels"},
-                   "applies to photos of --photo: give one, or leave --max-pixels out");
+      reject_if_typed(*command, {"--max-pixels"}, "has no effect without --photo");
     }
     if (options->print0 && options->json.to_stdout()) {
-      refuse_typed(*command, {"--json"}, "and --print0 both print their result: choose one");
+      reject_if_typed(*command, {"--json"}, "and --print0 both print their result: choose one");
       options->json = {};
     }
     run = [options] {
-      std::optional<Search> search;  // outlives with_page(), which uses its encoder
-      with_page(options->html, options->threads, [&](PageNotes& notes) {
+      std::optional<Search> search;  // must outlive make_and_write_page(), which uses its encoder
+      make_and_write_page(options->html, options->threads, [&](PageNotes& notes) {
         search.emplace(*options);
         return search->run(notes);
       });

@@ -37,7 +37,7 @@ struct SimilarOptions : NeighbourOptions {
   std::vector<std::string> prefer;
   std::int64_t limit = 100;
 
-  // Whether --only allows the class; all are shown without --only.
+  // Whether the class is shown: it is in --only, or --only is not given.
   [[nodiscard]] bool shows(Likeness likeness) const {
     return only.empty() || std::ranges::find(only, class_name(likeness)) != only.end();
   }
@@ -49,26 +49,26 @@ class Similar : private NeighbourSearch {
       : NeighbourSearch(options, options.duplicates ? "cpu" : options.device), options_(options) {}
 
   Page run(PageNotes& notes) {
-    notes.hint = where_names_start();
+    notes.hint = root_note();
     return options_.duplicates ? find_duplicates() : find_neighbours();
   }
 
  private:
-  [[nodiscard]] std::string where_names_start() const {
-    return options_.root.empty() ? "; --root says in which folder relative names start"
-                                 : "; relative names start in " + source_name(options_.root);
+  [[nodiscard]] std::string root_note() const {
+    return options_.root.empty() ? "; --root sets the folder to which relative names refer"
+                                 : "; relative names refer to " + source_name(options_.root);
   }
 
   Page find_duplicates() {
-    const Duplicates found =
+    const Duplicates duplicates =
         collection_.duplicates({.threshold = options_.threshold,
                                 .identical_files = options_.shows(Likeness::kIdenticalFile),
                                 .identical_pixels = options_.shows(Likeness::kIdenticalPixels),
                                 .similar = options_.shows(Likeness::kSimilar),
                                 .prefer = {options_.prefer.begin(), options_.prefer.end()}});
-    Page page{"Duplicates", summary_of(found), {}};
+    Page page{"Duplicates", summarize(duplicates), {}};
     Json list = Json::array();
-    for (const DuplicateGroup& group : found.groups) {
+    for (const DuplicateGroup& group : duplicates.groups) {
       page.sections.push_back(report_.section(group, page.sections.size() + 1));
       list.push_back(report_.json(group));
       if (options_.print0) {
@@ -86,58 +86,58 @@ class Similar : private NeighbourSearch {
     result["groups"] = std::move(list);
     options_.json.write(result, "duplicates");
     say(page.description);
-    say_notes(found);
+    print_notes(duplicates);
     page.description += ". ";
     if (options_.shows(Likeness::kSimilar)) {
       page.description += fmt::format(
-          "Each of them has a score of at least {:g} to the photo to keep. ", options_.threshold);
+          "Each of them has a score of at least {:g} with the photo to keep. ", options_.threshold);
     }
-    page.description += "Searched" + where_searched() + ".";
+    page.description += "Searched" + search_scope() + ".";
     return page;
   }
 
-  // "3 groups of duplicates in 120 photos, each with one photo to keep; of the others (2 identical
-  // files, 5 similar), 7 may go (12.3 MB)".
-  [[nodiscard]] std::string summary_of(const Duplicates& found) const {
-    std::int64_t go = 0;
+  // Returns "3 groups of duplicates in 120 photos, each with one photo to keep; of the others (2
+  // identical files, 5 similar), 7 may go (12.3 MB)".
+  [[nodiscard]] std::string summarize(const Duplicates& duplicates) const {
+    std::int64_t deletable = 0;
     std::int64_t bytes = 0;
     std::map<Likeness, std::int64_t> by_likeness;
-    for (const DuplicateGroup& group : found.groups) {
+    for (const DuplicateGroup& group : duplicates.groups) {
       for (const Duplicate& member : group.members) {
         ++by_likeness[member.likeness];
-        go += member.obstacle.empty() ? 1 : 0;
+        deletable += member.obstacle.empty() ? 1 : 0;
         bytes += member.obstacle.empty() ? member.photo.bytes.value_or(0) : 0;
       }
     }
     std::vector<std::string> classes;
     for (const auto& [likeness, count] : by_likeness) {
       const bool is_file = likeness == Likeness::kIdenticalFile;
-      classes.push_back(is_file ? count_of(count, to_string(likeness))
+      classes.push_back(is_file ? count_text(count, to_string(likeness))
                                 : fmt::format("{} {}", count, to_string(likeness)));
     }
-    const auto groups = static_cast<std::int64_t>(found.groups.size());
-    std::string text = fmt::format("{} of duplicates in {}", count_of(groups, "group"),
-                                   count_of(collection_.rows(), "photo"));
+    const auto groups = static_cast<std::int64_t>(duplicates.groups.size());
+    std::string text = fmt::format("{} of duplicates in {}", count_text(groups, "group"),
+                                   count_text(collection_.rows(), "photo"));
     if (groups > 0) {
       text += fmt::format(", each with one photo to keep; of the others ({}), {} may go ({})",
-                          fmt::join(classes, ", "), go, bytes_text(bytes));
+                          fmt::join(classes, ", "), deletable, bytes_text(bytes));
     }
     return text;
   }
 
-  void say_notes(const Duplicates& found) const {
-    if (found.other_names > 0) {
+  void print_notes(const Duplicates& duplicates) const {
+    if (duplicates.other_names > 0) {
       say(fmt::format("{} left out, because another row has the same file",
-                      count_of(found.other_names, "row")));
+                      count_text(duplicates.other_names, "row")));
     }
-    if (found.not_compared > 0) {
+    if (duplicates.not_compared > 0) {
       say(fmt::format(
           "{} could not be read or decoded, so it is unknown whether other files are copies of "
           "them{}",
-          count_of(found.not_compared, "photo"), where_names_start()));
+          count_text(duplicates.not_compared, "photo"), root_note()));
     }
     std::map<std::string, std::int64_t> reasons;
-    for (const DuplicateGroup& group : found.groups) {
+    for (const DuplicateGroup& group : duplicates.groups) {
       for (const Duplicate& member : group.members) {
         if (!member.obstacle.empty()) {
           ++reasons[member.obstacle.substr(0, member.obstacle.find(':'))];
@@ -145,7 +145,7 @@ class Similar : private NeighbourSearch {
       }
     }
     for (const auto& [reason, count] : reasons) {
-      say(fmt::format("{} not to be deleted: {}", count_of(count, "duplicate"), reason));
+      say(fmt::format("{} not to be deleted: {}", count_text(count, "duplicate"), reason));
     }
   }
 
@@ -153,7 +153,7 @@ class Similar : private NeighbourSearch {
   static void print_names(const DuplicateGroup& group) {
     for (const Duplicate& member : group.members) {
       if (member.obstacle.empty()) {
-        print_file0(member.photo);
+        print_name_and_nul(member.photo);
       }
     }
   }
@@ -162,12 +162,13 @@ class Similar : private NeighbourSearch {
     if (number == 1 && stdout_is_terminal()) {
       std::cout << PhotoReport::heading(fmt::format("  {:16}", "class"));
     }
-    std::cout << fmt::format("group {}: {}, lowest score of a pair {:.6f}\n", number,
-                             count_of(static_cast<std::int64_t>(group.members.size()) + 1, "photo"),
-                             group.lowest_score)
+    std::cout << fmt::format(
+                     "group {}: {}, lowest score of a pair {:.6f}\n", number,
+                     count_text(static_cast<std::int64_t>(group.members.size()) + 1, "photo"),
+                     group.lowest_score)
               << report_.line(fmt::format("  {:16}", "keep"), std::nullopt, group.kept);
     for (const Duplicate& member : group.members) {
-      const std::string original = original_of(group, member);
+      const std::string original = original_name(group, member);
       std::cout << report_.line(fmt::format("  {:16}", to_string(member.likeness)), member.score,
                                 member.photo, original.empty() ? "" : "copy of " + original);
     }
@@ -187,15 +188,15 @@ class Similar : private NeighbourSearch {
                      ? "Neighbours of " + queries_.front().photo.source
                      : fmt::format("{} queries and their neighbours", queries_.size());
     page.description =
-        fmt::format("The {} nearest of {}", options_.k, count_of(collection_.rows(), "photo")) +
-        where_searched();
+        fmt::format("The {} nearest of {}", options_.k, count_text(collection_.rows(), "photo")) +
+        search_scope();
     return page;
   }
 
-  [[nodiscard]] std::string outputs() const { return names_of(collection_.outputs()); }
+  [[nodiscard]] std::string outputs() const { return output_names(collection_.outputs()); }
 
-  // Makes queries of rows when none is given; otherwise each argument is a name in OUT, a .npy file
-  // or a photo.
+  // Collects the queries: rows of the collection when none is given; otherwise each argument is a
+  // name in OUT, a .npy file or a photo.
   void gather_queries() {
     if (options_.queries.empty()) {
       const std::int64_t count =
@@ -212,8 +213,8 @@ class Similar : private NeighbourSearch {
     for (const std::string& query : options_.queries) {
       std::error_code ignored;  // the error is reported when the file is opened
       const bool exists = fs::status(query, ignored).type() != fs::file_type::not_found;
-      // A .npy file is not looked up among the names of photos, which would read all index files in
-      // vain.
+      // A .npy file is not looked up among the names of photos, because that would read all index
+      // files.
       if (fs::path(query).extension() == ".npy" && exists) {
         add_vectors(query);
       } else if (const auto row = find_row(query)) {
@@ -221,7 +222,7 @@ class Similar : private NeighbourSearch {
       } else if (exists) {
         add_photo(query);
       } else {
-        refuse_name(query);
+        throw_unknown_name(query);
       }
     }
   }
@@ -240,7 +241,7 @@ class Similar : private NeighbourSearch {
       const auto first = vectors.values.begin() + index * vectors.dimension;
       Query query;
       query.photo.source = fmt::format("{}[{}]", source_name(path), index);
-      query.photo.error = "a vector has no picture";  // and no file
+      query.photo.error = "a vector has no picture";
       add(std::move(query), {first, first + vectors.dimension});
     }
   }
@@ -258,10 +259,10 @@ class Similar : private NeighbourSearch {
   }
 
   [[nodiscard]] Encoder load_model(const std::string& photo) const {
-    const std::string why = fmt::format("{}: is not a photo of {}, so it must be embedded, but ",
-                                        source_name(photo), outputs());
+    const std::string explanation = fmt::format(
+        "{}: is not a photo of {}, so it must be embedded, but ", source_name(photo), outputs());
     if (model().empty()) {
-      throw Error(why + "no manifest.json names the model: give it with -m");
+      throw Error(explanation + "no manifest.json names the model: give it with -m");
     }
     try {
       return Encoder(model(), encoder_options(Tower::kImages));
@@ -269,10 +270,10 @@ class Similar : private NeighbourSearch {
       if (!options_.model.empty()) {
         throw;
       }
-      throw Error(fmt::format(
-          "{}the model {} with which {} was made cannot be loaded. Give the model with -m, or "
-          "with --root the folder in which the names in {} start. ({})",
-          why, source_name(model()), outputs(), outputs(), error.what()));
+      throw Error(
+          fmt::format("{}the model {} that made {} cannot be loaded. Give the model with -m, or "
+                      "the folder to which the names in {} refer with --root. ({})",
+                      explanation, source_name(model()), outputs(), outputs(), error.what()));
     }
   }
 
@@ -281,29 +282,28 @@ class Similar : private NeighbourSearch {
   std::vector<float> vectors_;  // [queries, dimension]
 };
 
-// Refuses options that would have no effect.
+// Rejects options that would have no effect.
 void check_options(const CLI::App& command, SimilarOptions& options) {
   if (options.duplicates) {
-    refuse_typed(command, {"QUERY", "--neighbours", "--limit", "--model", "--max-pixels"},
-                 "does not apply to --duplicates, which compares all photos in OUT");
-    refuse_typed(command, {"--device"},
-                 "does not apply to --duplicates, which are looked for on the CPU");
+    reject_if_typed(command, {"QUERY", "--neighbours", "--limit", "--model", "--max-pixels"},
+                    "does not apply to --duplicates, which compares all photos in OUT");
+    reject_if_typed(command, {"--device"}, "does not apply to --duplicates, which runs on the CPU");
   } else {
-    refuse_typed(command, {"--threshold", "--only", "--prefer", "--print0"},
-                 "applies to --duplicates alone");
+    reject_if_typed(command, {"--threshold", "--only", "--prefer", "--print0"},
+                    "applies only to --duplicates");
   }
   if (!options.queries.empty()) {
-    refuse_typed(command, {"--limit"}, "applies when no query is given");
+    reject_if_typed(command, {"--limit"}, "does not apply to given queries");
   } else {
-    refuse_typed(command, {"--model", "--max-pixels"},
-                 "applies to queries that are not in OUT, and there is no query");
+    reject_if_typed(command, {"--model", "--max-pixels"},
+                    "has no effect, because there is no query");
   }
   if (!options.shows(Likeness::kSimilar)) {
-    refuse_typed(command, {"--threshold"},
-                 "does not apply to identical files and pixels; see --only similar");
+    reject_if_typed(command, {"--threshold"},
+                    "does not apply to identical files and pixels; see --only similar");
   }
   if (options.print0 && options.json.to_stdout()) {
-    refuse_typed(command, {"--json"}, "and --print0 both print their result: choose one");
+    reject_if_typed(command, {"--json"}, "and --print0 both print their result: choose one");
     options.json = {};
   }
 }
@@ -321,7 +321,8 @@ void add_similar(CLI::App& app, Run& run) {
                          "Model for photos that are not in OUT (default: the model that made OUT)");
   begin_group(*command, kOptionsGroup);
   add_flag(*command, "--duplicates", options->duplicates,
-           "Group duplicates instead: one photo of each group is kept, and the others are like it");
+           "Group duplicates instead: one photo of each group is kept, and the others are "
+           "duplicates of it");
   add_real(*command, "--threshold", "COSINE", {0, 1, true}, options->threshold,
            "Lowest cosine between a similar photo and the kept one, for --duplicates");
   add_choices(*command, "--only",
@@ -329,32 +330,31 @@ void add_similar(CLI::App& app, Run& run) {
                class_name(Likeness::kSimilar)},
               options->only, "Classes of duplicates to show (default: all)");
   without_variable(add_repeated(*command, "--prefer", "FOLDER", options->prefer,
-                                "Of duplicates with equally many pixels keep the one below this "
-                                "folder; may be repeated, and the first one counts most"));
-  without_variable(add_flag(
-      *command, "--print0", options->print0,
-      "Print the names of the photos that may go, all but the kept one of each group, and a "
-      "NUL byte after each"));
+                                "Among duplicates with the same number of pixels, keep the one in "
+                                "this folder; may be repeated, in order of priority"));
+  without_variable(add_flag(*command, "--print0", options->print0,
+                            "Print the names of the photos that may be deleted, which are all but "
+                            "the kept one of each group, each followed by a NUL byte"));
   add_limit(*command, options->limit);
   add_report_options(*command, *options);
-  explain(*command,
-          {"A photo that is in OUT, whatever path leads to it, is not listed as its own neighbour. "
-           "Scores are cosines. --limit is for the photos that are queries when none is given.",
-           "Of duplicates, the photo with the most pixels is kept, then one below a folder of "
-           "--prefer, then the larger file, then the older one. --print0 leaves out members of "
-           "archives, photos that cannot be read or "
-           "whose kept "
-           "one cannot, and, of similar photos, files that have changed since they were embedded. "
-           "Fovea never deletes a photo."},
-          {"fovea similar cat.jpg --in OUT                     # the 10 most similar",
-           "fovea similar --in OUT --limit 0 --html page.html  # neighbours of all photos",
-           "fovea similar --in OUT --duplicates --html page.html",
-           "fovea similar --in OUT --duplicates --only identical-files --print0"});
+  explain(
+      *command,
+      {"A photo that is in OUT, whatever path leads to it, is not listed as its own neighbour. "
+       "Scores are cosines. --limit applies when no query is given and all photos in OUT are "
+       "queries.",
+       "Among duplicates, the photo with the most pixels is kept, then one in a folder of "
+       "--prefer, then the larger file, then the older one. --print0 leaves out members of "
+       "archives, photos that cannot be read or whose kept photo cannot be read, and similar "
+       "photos whose files have changed since they were embedded. Fovea never deletes a photo."},
+      {"fovea similar cat.jpg --in OUT                     # the 10 most similar",
+       "fovea similar --in OUT --limit 0 --html page.html  # neighbours of all photos",
+       "fovea similar --in OUT --duplicates --html page.html",
+       "fovea similar --in OUT --duplicates --only identical-files --print0"});
   command->callback([command, options, &run] {
     check_options(*command, *options);
     run = [options] {
-      with_page(options->html, options->threads,
-                [&](PageNotes& notes) { return Similar(*options).run(notes); });
+      make_and_write_page(options->html, options->threads,
+                          [&](PageNotes& notes) { return Similar(*options).run(notes); });
       return kDone;
     };
   });

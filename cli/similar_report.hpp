@@ -1,4 +1,4 @@
-// How `fovea similar` describes photos: in lines, in JSON and on the page.
+// Formats photos for `fovea similar`: as lines, as JSON and on the page.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,24 @@
 
 namespace fovea::cli {
 
-/// "1 photo", "2 photos".
-[[nodiscard]] std::string count_of(std::int64_t count, std::string_view what);
+/// Returns "1 photo" or "2 photos".
+[[nodiscard]] std::string count_text(std::int64_t count, std::string_view noun);
 
-/// "3.1 MB", in powers of 1000.
+/// Returns a size such as "3.1 MB", in powers of 1000.
 [[nodiscard]] std::string bytes_text(std::int64_t bytes);
 
-/// The name of a class of duplicates, as for --only.
+/// Returns the name of a class of duplicates, as for --only.
 [[nodiscard]] const char* class_name(Likeness likeness);
 
-/// The name of the photo that a member duplicates, when that is another member; else "".
-[[nodiscard]] std::string original_of(const DuplicateGroup& group, const Duplicate& member);
+/// Returns the name of the photo that a member duplicates, if that is another member; else "".
+[[nodiscard]] std::string original_name(const DuplicateGroup& group, const Duplicate& member);
 
 /// Describes the photos of one search.
 class PhotoReport {
  public:
   explicit PhotoReport(std::vector<std::filesystem::path> outputs) : outputs_(std::move(outputs)) {}
 
-  /// The heading above line(); `first` is the heading of the first columns.
+  /// Returns the heading above line(); `first` is the heading of the first columns.
   [[nodiscard]] static std::string heading(std::string_view first);
   /// Returns "     1  0.987654  4032x3024   3.1 MB  2024-05-01 12:30  photos/a.jpg": `first`, the
   /// score (blank for a kept photo), facts about the photo ("-" where unknown), and a note in
@@ -43,8 +43,8 @@ class PhotoReport {
   [[nodiscard]] PagePicture picture(const Photo& photo, std::optional<double> score) const;
   [[nodiscard]] PageSection section(const DuplicateGroup& group, std::size_t number) const;
 
-  /// The output that a photo is in, when there are several; else "".
-  [[nodiscard]] std::string output_of(const Photo& photo) const;
+  /// Returns the output that contains the photo if there are several outputs; else "".
+  [[nodiscard]] std::string output_name(const Photo& photo) const;
 
  private:
   std::vector<std::filesystem::path> outputs_;

@@ -1,4 +1,4 @@
-// Implements messages, the progress line and the standard descriptors.
+// Messages, the progress line and the standard descriptors.
 #include "cli/terminal.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Stderr {
   std::mutex mutex;
   bool as_json = false;
   bool quiet = false;
-  bool line_is_open = false;  // the cursor stands behind the progress line
+  bool line_is_open = false;  // the cursor is at the end of the progress line
 };
 
 Stderr& standard_error() {
@@ -31,8 +31,8 @@ Stderr& standard_error() {
 // "\033[K" erases the rest of the line.
 constexpr std::string_view kClear = "\r\033[K";
 
-// Writes each line in one call, so that output of other programs does not split it. Failures are
-// ignored: there is no other place to report them.
+// Writes each line in a single call, so that output of other programs does not split it. Failures
+// are ignored, because there is no other place to report them.
 void write_all(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
@@ -45,11 +45,11 @@ void write_all(std::string_view text) {
 }
 
 void write_line(Stderr& state, std::string_view text) {
-  std::string out(std::exchange(state.line_is_open, false) ? kClear : "");
-  write_all(out.append(text).append("\n"));
+  std::string line(std::exchange(state.line_is_open, false) ? kClear : "");
+  write_all(line.append(text).append("\n"));
 }
 
-// Ranges of characters that take two columns, or of which some do.
+// Ranges of characters that all or partly take two columns.
 constexpr std::pair<std::uint32_t, std::uint32_t> kWide[] = {
     {0x1100, 0x115F},   {0x231A, 0x23FF},   {0x25FD, 0x27BF},   {0x2B00, 0x2BFF},
     {0x2E80, 0xA4CF},   {0xA960, 0xA97F},   {0xAC00, 0xD7FF},   {0xF900, 0xFAFF},
@@ -60,7 +60,7 @@ bool continues_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
 }
 
-// Bytes of the first character of `text`, which is UTF-8 and not empty.
+// The size of the first character of `text`, which is UTF-8 and not empty.
 struct Character {
   std::size_t bytes = 1;
   int columns = 1;
@@ -71,16 +71,17 @@ Character first_character(std::string_view text) {
                        : first < 0xE0 ? first & 0x1FU
                        : first < 0xF0 ? first & 0xFU
                                       : first & 0x7U;
-  Character found;
-  for (; found.bytes < text.size() && continues_character(text[found.bytes]); ++found.bytes) {
-    code = code << 6U | (static_cast<unsigned char>(text[found.bytes]) & 0x3FU);
+  Character character;
+  for (; character.bytes < text.size() && continues_character(text[character.bytes]);
+       ++character.bytes) {
+    code = code << 6U | (static_cast<unsigned char>(text[character.bytes]) & 0x3FU);
   }
-  found.columns =
+  character.columns =
       std::ranges::any_of(
           kWide, [code](const auto& range) { return code >= range.first && code <= range.second; })
           ? 2
           : 1;
-  return found;
+  return character;
 }
 
 }  // namespace
@@ -90,10 +91,10 @@ void reserve_standard_descriptors() {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) {
       continue;
     }
-    // open() returns the lowest free descriptor, which is this one. O_PATH allows neither reading
-    // nor writing.
+    // open() returns the lowest free descriptor, which is `fd`. O_PATH allows neither reading nor
+    // writing.
     if (::open("/", O_PATH) != fd) {
-      std::_Exit(EXIT_FAILURE);  // there is no descriptor for a message
+      std::_Exit(EXIT_FAILURE);  // no descriptor is available for a message
     }
   }
 }
@@ -163,12 +164,12 @@ int terminal_columns() {
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     return size.ws_col;
   }
-  const char* const told = std::getenv("COLUMNS");
-  const int columns = told == nullptr ? 0 : std::atoi(told);
+  const char* const columns_variable = std::getenv("COLUMNS");
+  const int columns = columns_variable == nullptr ? 0 : std::atoi(columns_variable);
   return columns > 0 ? columns : kDefaultColumns;
 }
 
-int columns_of(std::string_view text) {
+int text_columns(std::string_view text) {
   int columns = 0;
   while (!text.empty()) {
     const Character character = first_character(text);
@@ -181,21 +182,22 @@ int columns_of(std::string_view text) {
 std::string_view cut_to_columns(std::string_view text, int columns) {
   std::size_t bytes = 0;
   while (bytes < text.size()) {
-    const Character next = first_character(text.substr(bytes));
-    columns -= next.columns;
+    const Character character = first_character(text.substr(bytes));
+    columns -= character.columns;
     if (columns < 0) {
       break;
     }
-    bytes += next.bytes;
+    bytes += character.bytes;
   }
   return text.substr(0, bytes);
 }
 
-std::string grouped(std::uint64_t number) {
+std::string group_digits(std::uint64_t number) {
   constexpr std::size_t kDigitsPerGroup = 3;
   std::string text = std::to_string(number);
-  for (std::size_t place = text.size(); place > kDigitsPerGroup; place -= kDigitsPerGroup) {
-    text.insert(place - kDigitsPerGroup, ",");
+  for (std::size_t position = text.size(); position > kDigitsPerGroup;
+       position -= kDigitsPerGroup) {
+    text.insert(position - kDigitsPerGroup, ",");
   }
   return text;
 }

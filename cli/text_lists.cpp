@@ -23,7 +23,7 @@ constexpr std::size_t kMaxTextBytes = io::LineReader::kMaxBytes;
 constexpr std::size_t kMaxStringBytes = 6 * kMaxTextBytes;
 
 std::string parse_string(std::string_view line) {
-  // Other JSON is not parsed, because a line of brackets would need a hundred times its size in
+  // Other JSON is not parsed, because a line of brackets would take a hundred times its size in
   // memory.
   if (const std::size_t begin = line.find_first_not_of(" \t\r");
       begin != std::string_view::npos && line[begin] == '"') {
@@ -45,29 +45,30 @@ class TextLists {
     texts_.push_back(std::move(text));
   }
 
-  /// `path` "-" is the standard input.
+  /// Adds the texts of a list; the path "-" means the standard input.
   void add_list(const std::string& path) {
-    const std::string shown = path == "-" ? "the standard input" : io::escape(path);
-    const bool as_json = path.ends_with(".jsonl");
-    const auto told = [&](const std::string& where, const auto& step) {
+    const std::string list_name = path == "-" ? "the standard input" : io::escape(path);
+    const bool is_jsonl = path.ends_with(".jsonl");
+    const auto with_location = [&](const std::string& location, const auto& action) {
       try {
-        return step();
+        return action();
       } catch (const Error& error) {
         rethrow_unless_finding(error);
-        fail("{}{}: {}", shown, where, error.what());
+        fail("{}{}: {}", list_name, location, error.what());
       }
     };
-    auto lines = told(
-        "", [&] { return io::LineReader(path, '\n', as_json ? kMaxStringBytes : kMaxTextBytes); });
-    for (std::string line; told("", [&] { return lines.next(line); });) {
-      if (as_json) {
-        line = told(fmt::format(", line {}", lines.number()), [&] { return parse_string(line); });
+    auto lines = with_location(
+        "", [&] { return io::LineReader(path, '\n', is_jsonl ? kMaxStringBytes : kMaxTextBytes); });
+    for (std::string line; with_location("", [&] { return lines.next(line); });) {
+      if (is_jsonl) {
+        line = with_location(fmt::format(", line {}", lines.number()),
+                             [&] { return parse_string(line); });
       }
       add_text(std::exchange(line, {}));
     }
   }
 
-  std::vector<std::string> take() { return std::move(texts_); }
+  std::vector<std::string> take_texts() { return std::move(texts_); }
 
  private:
   std::vector<std::string> texts_;
@@ -85,7 +86,7 @@ std::vector<std::string> read_texts(const std::vector<std::string>& inputs) {
       lists.add_text(input.substr(input.starts_with('@') ? 1 : 0));
     }
   }
-  return lists.take();
+  return lists.take_texts();
 }
 
 std::vector<std::string> read_labels(const std::string& text) {

@@ -25,27 +25,28 @@ struct TokenizeArguments {
   JsonOutput json;
 };
 
-// Formats a text with its pieces and ids; repeated padding is shown as a count.
+// Prints a text with its pieces and ids; repeated padding is shown as a count.
 void print(const std::string& text, const TokenizedText& tokens) {
-  const auto used = static_cast<std::size_t>(
+  const auto used_tokens = static_cast<std::size_t>(
       std::min(tokens.tokens + 1, static_cast<std::int64_t>(tokens.ids.size())));
   std::vector<std::string> pieces;
-  pieces.reserve(used);
-  for (std::size_t index = 0; index < used; ++index) {
+  pieces.reserve(used_tokens);
+  for (std::size_t index = 0; index < used_tokens; ++index) {
     pieces.push_back(io::printable(tokens.pieces[index]));
   }
-  const std::size_t padding = tokens.ids.size() - used;
-  const std::string rest =
+  const std::size_t padding = tokens.ids.size() - used_tokens;
+  const std::string padding_text =
       padding == 0 ? ""
                    : fmt::format(" + {} x {} ({})", padding, io::printable(tokens.pieces.back()),
                                  tokens.ids.back());
   std::cout << fmt::format(
       "{}\n  {} token{}{}\n  {}\n  {}{}\n", io::printable(text), tokens.tokens,
       tokens.tokens == 1 ? "" : "s",
-      tokens.truncated ? fmt::format(", of which the first {} are used", used - 1) : "",
+      tokens.truncated ? fmt::format(", of which the first {} are used", used_tokens - 1) : "",
       fmt::join(pieces, " "),
-      fmt::join(tokens.ids.begin(), tokens.ids.begin() + static_cast<std::ptrdiff_t>(used), " "),
-      rest);
+      fmt::join(tokens.ids.begin(), tokens.ids.begin() + static_cast<std::ptrdiff_t>(used_tokens),
+                " "),
+      padding_text);
 }
 
 }  // namespace
@@ -57,8 +58,8 @@ void add_tokenize(CLI::App& app, Run& run) {
   const auto take_model = add_model(*command, options.model, arguments->inputs);
   add_texts(*command, "TEXT", arguments->inputs, "Texts, or lists of them: @FILE, -");
   add_text_clean(*command, arguments->clean);
-  add_whole(*command, "--length", {0, 65536}, options.length,
-            "Number of tokens per text (0: as many as the model takes)");
+  add_integer(*command, "--length", {0, 65536}, options.length,
+              "Number of tokens per text (0: the length of the model)");
   arguments->json.add_to(*command);
   explain(*command, {kModelRule, kTextLists},
           {"fovea tokenize \"A red bicycle\" -m models/tiny",
@@ -68,11 +69,11 @@ void add_tokenize(CLI::App& app, Run& run) {
     require_inputs(arguments->options.model, arguments->inputs, "a text");
     run = [arguments] {
       const std::vector<std::string> texts = read_texts(arguments->inputs);
-      arguments->options.clean = text_clean(arguments->clean);
+      arguments->options.clean = parse_text_clean(arguments->clean);
       const std::vector<TokenizedText> tokens = tokenize(arguments->options, texts);
       nlohmann::ordered_json rows = nlohmann::ordered_json::array();
       for (std::size_t index = 0; index < texts.size(); ++index) {
-        if (arguments->json.leaves_text()) {
+        if (arguments->json.prints_text()) {
           print(texts[index], tokens[index]);
         }
         rows.push_back({{"text", texts[index]},

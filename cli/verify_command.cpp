@@ -1,5 +1,5 @@
-// `fovea verify`: checks a model on the user's photos: pixels against the reference resize, every
-// precision against fp32.
+// `fovea verify`: checks a model on the user's photos, comparing pixels with the reference resize
+// and every precision with fp32.
 #include <iostream>
 #include <memory>
 
@@ -72,17 +72,18 @@ void add_verify(CLI::App& app, Run& run) {
   add_limit(*command, options->limit);
   add_max_pixels(*command, options->max_pixels);
   begin_group(*command, kOptionsGroup);
-  const auto add_least = [command](const char* name, double& least, const std::string& help) {
-    add_real(*command, name, "COSINE", {-1, 2}, least, help.c_str());
+  const auto add_min_cosine = [command](const char* name, double& min_cosine,
+                                        const std::string& help) {
+    add_real(*command, name, "COSINE", {-1, 2}, min_cosine, help.c_str());
   };
-  add_least("--min-mean-cosine", options->min_mean_cosine,
-            "Lowest mean of the photos' cosines to fp32");
-  const std::string eight_bits = fmt::format("The same for {}", calibrated_words("and"));
-  add_least("--min-mean-cosine-8bit", options->min_mean_cosine_8bit, eight_bits);
-  add_least("--min-cosine", options->min_cosine, "Lowest cosine to fp32 that a photo may have");
-  add_least("--min-cosine-8bit", options->min_cosine_8bit, eight_bits);
+  add_min_cosine("--min-mean-cosine", options->min_mean_cosine,
+                 "Minimum mean of the photos' cosines to fp32");
+  const std::string eight_bits = fmt::format("The same for {}", calibrated_precisions("and"));
+  add_min_cosine("--min-mean-cosine-8bit", options->min_mean_cosine_8bit, eight_bits);
+  add_min_cosine("--min-cosine", options->min_cosine, "Minimum cosine to fp32 of each photo");
+  add_min_cosine("--min-cosine-8bit", options->min_cosine_8bit, eight_bits);
   add_real(*command, "--min-recall", "SHARE", {0, 2}, options->min_recall,
-           "Lowest mean recall@10 that is accepted");
+           "Minimum mean recall@10");
   add_calibration(*command, options->calibration);
   add_device(*command, options->device);
   add_threads(*command, options->threads);
@@ -102,7 +103,7 @@ void add_verify(CLI::App& app, Run& run) {
       };
       const VerifyReport report = verify(*options);
       ProgressLine::clear();
-      if (json->leaves_text()) {
+      if (json->prints_text()) {
         print_table(report);
       }
       json->write(to_json(report));

@@ -1,4 +1,4 @@
-// Stubs of the laboratory's commands for builds without it: they say how to build it.
+// Stubs of the laboratory's commands for builds without it, which tell how to build it.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,14 +12,14 @@
 namespace fovea::cli {
 namespace {
 
-void add_absent(CLI::App& app, Run& run, const std::string& name) {
-  CLI::App* command = app.add_subcommand(name, "Not in this build: scripts/build builds it");
+void add_stub(CLI::App& app, Run& run, const std::string& name) {
+  CLI::App* command = app.add_subcommand(name, "Not part of this build; scripts/build includes it");
   command->prefix_command();
   command->callback([&run, name] {
     run = [name]() -> int {
       fail(
-          "this program was built without the laboratory, which has `fovea {}`; scripts/build "
-          "builds it",
+          "`fovea {}` is part of the laboratory, which this build does not include; scripts/build "
+          "includes it",
           name);
     };
   });
@@ -28,18 +28,18 @@ void add_absent(CLI::App& app, Run& run, const std::string& name) {
 }  // namespace
 
 void add_bench(CLI::App& app, Run& run) {
-  add_absent(app, run, "bench");
+  add_stub(app, run, "bench");
 }
 
 void add_kernel(CLI::App& app, Run& run) {
-  add_absent(app, run, "kernel");
+  add_stub(app, run, "kernel");
 }
 
 void add_emulate(CLI::App& app, Run& run) {
-  add_absent(app, run, "emulate");
+  add_stub(app, run, "emulate");
 }
 
-bool are_captures(const std::filesystem::path& /*file*/) {
+bool is_captures_file(const std::filesystem::path& /*file*/) {
   return false;
 }
 

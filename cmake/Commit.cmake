@@ -1,7 +1,7 @@
 # Writes the source OUTPUT with the commit of the checkout SOURCE, when it has changed. Runs with every build.
 find_package(Git QUIET)
 set(commit unknown)
-if(GIT_FOUND AND EXISTS ${SOURCE}/.git)  # else git would find the checkout of a project around this one
+if(GIT_FOUND AND EXISTS ${SOURCE}/.git)  # without this check git may find the checkout of an enclosing project
   execute_process(COMMAND ${GIT_EXECUTABLE} -C ${SOURCE} describe --always --exclude=* --abbrev=12
                           --dirty=-modified
                   OUTPUT_VARIABLE found OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)

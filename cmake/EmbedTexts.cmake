@@ -1,7 +1,7 @@
-# Puts texts, such as records of measurements, into a program.
+# Embeds texts, such as records of measurements, in a program.
 
-# fovea_embed_texts(<variable> <function> FILES...): sources that hold the files, their paths in the variable. The
-# function, "fovea::gpu::built_in_gate_records", gives a std::span<const std::string_view> of the texts.
+# fovea_embed_texts(<variable> <function> FILES...): generates sources that contain the files, and sets the variable to
+# their paths. The function, such as "fovea::gpu::built_in_gate_records", returns a std::span<const std::string_view>.
 function(fovea_embed_texts result function)
   string(REGEX REPLACE "::[a-z_]+$" "" namespace ${function})
   string(REGEX REPLACE "^.*::" "" function ${function})

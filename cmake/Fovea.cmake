@@ -1,5 +1,5 @@
-# How every target of the project is built, and the helpers that the folders' CMakeLists.txt use. Whatever is set here
-# holds for this project alone, also when it is a part of another.
+# Settings of all targets of the project, and functions for the folders' CMakeLists.txt. They do not affect an enclosing
+# project.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -7,7 +7,7 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
-  set(CMAKE_BUILD_TYPE Release)  # nobody wants these computations without optimisation by accident
+  set(CMAKE_BUILD_TYPE Release)  # unoptimised builds would be far too slow
 endif()
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
@@ -28,7 +28,7 @@ target_include_directories(fovea_options INTERFACE ${PROJECT_SOURCE_DIR}/include
                                                    ${PROJECT_SOURCE_DIR})
 option(FOVEA_WARNINGS "Compile with warnings, which are errors" ${PROJECT_IS_TOP_LEVEL})
 if(FOVEA_WARNINGS)
-  # GCC's -Wshadow means names that other sources have, too, where several are compiled as one.
+  # In unity builds GCC's -Wshadow would also report names of other sources.
   set(as_one $<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>)
   target_compile_options(fovea_options INTERFACE
                          -Wall -Wextra -Wpedantic
@@ -42,12 +42,12 @@ if(FOVEA_SANITIZE)
                                                  -fno-sanitize-recover=all
                                                  -fno-omit-frame-pointer)
   target_link_options(fovea_options INTERFACE -fsanitize=${FOVEA_SANITIZE})
-  # Their tests run on the CPU's highest instruction set alone, which is one of AVX2 or later.
+  # Tests with sanitizers run only on the CPU's highest instruction set, which is AVX2 or later.
   target_compile_definitions(fovea_options INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4)")
 endif()
 
-# Hardening: the program parses what strangers wrote. Whatever a compiler or linker lacks is left out.
-# tests/cli/test_hardening.py looks for it in what was built.
+# Hardening, because the program parses untrusted files. Options that the compiler or linker lacks are left out.
+# tests/cli/test_hardening.py checks the binaries.
 include(CheckCXXCompilerFlag)
 include(CheckCXXSourceCompiles)
 include(CheckPIESupported)
@@ -60,33 +60,33 @@ foreach(flag -fstack-protector-strong -fcf-protection)
   endif()
 endforeach()
 target_link_options(fovea_options INTERFACE -Wl,-z,relro,-z,now -Wl,-z,noexecstack)
-if(NOT FOVEA_SANITIZE)  # the sanitizers replace the functions that it would check
-  # The C library warns of a level it does not know, and compilers that set one of a second definition.
+if(NOT FOVEA_SANITIZE)  # sanitizers replace the functions that _FORTIFY_SOURCE checks
+  # The C library warns about an unknown level, and compilers that define a level warn about a redefinition.
   set(CMAKE_REQUIRED_FLAGS "-O2 -Werror -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3")
   check_cxx_source_compiles("#include <cstring>\nint main() { return 0; }" FOVEA_HAS_FORTIFY_3)
   unset(CMAKE_REQUIRED_FLAGS)
   set(level $<IF:$<BOOL:${FOVEA_HAS_FORTIFY_3}>,3,2>)
-  # It works on optimised code alone, which tests need not be.
+  # _FORTIFY_SOURCE needs optimised code, and some tests are not optimised.
   set(optimised $<AND:$<CONFIG:Release,RelWithDebInfo,MinSizeRel>,$<NOT:$<BOOL:$<TARGET_PROPERTY:FOVEA_IS_PLAIN>>>>)
   target_compile_options(
     fovea_options INTERFACE "$<$<AND:$<COMPILE_LANGUAGE:CXX>,${optimised}>:\
 -U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=${level}>")
 endif()
-# The folders that read files and replies: there an index out of bounds ends the program. The folders
-# that compute go through memory element by element, and are given sizes that were checked.
+# Folders that parse files and replies, in which an index out of bounds aborts the program. Folders of inner loops are
+# left out: their sizes are checked by the callers.
 set(FOVEA_PARSING_FOLDERS io image text model pipeline collection hub search)
 
-# Builds with sanitizers, and scripts/test's, parse the headers that most sources include once. Developers' builds do
-# not: a source that lacks an include must not compile there.
+# Builds with sanitizers, and those of scripts/test, precompile the headers that most sources include. Builds for
+# development do not, because a source with a missing include must not compile there.
 option(FOVEA_PRECOMPILE "Precompile the headers that most sources include (GCC; clang for sanitizers)" OFF)
 if(FOVEA_PRECOMPILE AND (FOVEA_SANITIZE OR CMAKE_CXX_COMPILER_ID STREQUAL GNU))
   if(FOVEA_SANITIZE)
-    target_compile_definitions(fovea_options INTERFACE _GLIBCXX_ASSERTIONS)  # for all alike
-    # Of what is precompiled, clang forgets where libstdc++ itself takes what it calls deprecated (std::stable_sort).
+    target_compile_definitions(fovea_options INTERFACE _GLIBCXX_ASSERTIONS)  # must be the same for all targets
+    # In precompiled headers clang also reports libstdc++'s own uses of deprecated functions (std::stable_sort).
     target_compile_options(fovea_options INTERFACE -Wno-deprecated-declarations)
   endif()
   file(WRITE ${PROJECT_BINARY_DIR}/precompiled.cpp "")
-  # fovea_precompiled(<kind> HEADERS... OPTIONS...): for targets that are compiled with the same options.
+  # fovea_precompiled(<kind> HEADERS... OPTIONS...): precompiles headers for targets with the same options.
   function(fovea_precompiled kind)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;OPTIONS")
     set(name fovea_precompiled_${kind})
@@ -104,8 +104,8 @@ if(FOVEA_PRECOMPILE AND (FOVEA_SANITIZE OR CMAKE_CXX_COMPILER_ID STREQUAL GNU))
     fovea_precompiled(fuzzed OPTIONS -fsanitize=fuzzer-no-link)
     set(FOVEA_NOT_PRECOMPILED fake_driver)
   else()
-    # GCC takes what was precompiled with another level of optimisation, though not without any, but neither other
-    # macros nor the other way to address.
+    # GCC accepts headers that were precompiled at another optimisation level (other than -O0), but not with other
+    # macros, or with -fPIC instead of -fPIE.
     fovea_precompiled(parsing)
     target_compile_definitions(fovea_precompiled_parsing PRIVATE _GLIBCXX_ASSERTIONS)
     fovea_precompiled(library)
@@ -118,10 +118,10 @@ if(FOVEA_PRECOMPILE AND (FOVEA_SANITIZE OR CMAKE_CXX_COMPILER_ID STREQUAL GNU))
     set_target_properties(fovea_precompiled_plain_test PROPERTIES FOVEA_IS_PLAIN ON)
     set_target_properties(fovea_precompiled_program fovea_precompiled_test fovea_precompiled_plain_test
                           PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-    # The stand-in for the driver links nothing, and torch's operators little.
+    # The fake driver and torch's operators do not use the libraries of the precompiled headers.
     set(FOVEA_NOT_PRECOMPILED fake_driver fovea_torch)
   endif()
-  # Which of them a target takes; empty: none.
+  # Sets <result> to the kind of precompiled headers for a target, or to "" for none.
   function(fovea_precompiled_kind result target)
     get_target_property(type ${target} TYPE)
     get_target_property(options ${target} COMPILE_OPTIONS)
@@ -132,7 +132,7 @@ if(FOVEA_PRECOMPILE AND (FOVEA_SANITIZE OR CMAKE_CXX_COMPILER_ID STREQUAL GNU))
     set(kind "")
     if(target IN_LIST FOVEA_NOT_PRECOMPILED OR NOT type MATCHES "STATIC|SHARED|MODULE|EXECUTABLE"
        OR NOT "${libraries}" MATCHES "fovea_options")
-    elseif(FOVEA_SANITIZE)  # clang takes none of another level of optimisation
+    elseif(FOVEA_SANITIZE)  # clang rejects headers that were precompiled at another optimisation level
       if(NOT "${options}" MATCHES "-O1")
         set(kind all)
         if("${options}" MATCHES "fuzzer-no-link")
@@ -157,7 +157,7 @@ if(FOVEA_PRECOMPILE AND (FOVEA_SANITIZE OR CMAKE_CXX_COMPILER_ID STREQUAL GNU))
     endif()
     set(${result} "${kind}" PARENT_SCOPE)
   endfunction()
-  # The targets use them, once all are known.
+  # Applies precompiled headers to all targets below a folder; called after all targets are defined.
   function(fovea_use_precompiled folder)
     get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
     foreach(target ${targets})
@@ -178,7 +178,7 @@ if(FOVEA_PRECOMPILE AND (FOVEA_SANITIZE OR CMAKE_CXX_COMPILER_ID STREQUAL GNU))
   cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL fovea_use_precompiled ${PROJECT_SOURCE_DIR})
 endif()
 
-# fovea_library(<folder> [libraries...]): a static library fovea_<folder> of the .cpp files here.
+# fovea_library(<folder> [libraries...]): adds a static library fovea_<folder> of the .cpp files in the current folder.
 function(fovea_library name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   add_library(fovea_${name} STATIC ${sources})
@@ -186,13 +186,13 @@ function(fovea_library name)
   if(name IN_LIST FOVEA_PARSING_FOLDERS)
     target_compile_definitions(fovea_${name} PRIVATE _GLIBCXX_ASSERTIONS)
   endif()
-  # To optimise takes longer than to test, but for what computes.
+  # With sanitizers, only the libraries that compute are optimised; for others, optimisation takes longer than it saves.
   if(FOVEA_SANITIZE AND name MATCHES "^(core|text|ops|image|cpu|quantize|search)$")
     target_compile_options(fovea_${name} PRIVATE -O1)
   endif()
 endfunction()
 
-# fovea_plain(<target>): compiles it without optimisation.
+# fovea_plain(<target>): compiles a target without optimisation.
 function(fovea_plain target)
   if(NOT FOVEA_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)
@@ -200,27 +200,27 @@ function(fovea_plain target)
   endif()
 endfunction()
 
-# fovea_test(<folder> [libraries...] [ASAN <filter>] [TSAN <filter>]): a GoogleTest program <folder>_test of
-# tests/<folder>/*.cpp. A sanitizer's build runs those of its tests that the filter names ("*": all). Without ASAN these
-# are all; without TSAN there are none, because the program starts no second thread: `unit_tests` leaves it out there.
-# Without FOVEA_TEST_ALL it also leaves out what FOVEA_SANITIZED_TESTS does not name.
+# fovea_test(<folder> [libraries...] [ASAN <filter>] [TSAN <filter>]): adds a GoogleTest program <folder>_test of
+# tests/<folder>/*.cpp. Builds with a sanitizer run the tests that match the filter ("*": all). The default of ASAN is
+# all tests, and that of TSAN none, for programs without threads, which the target `unit_tests` then leaves out. Unless
+# FOVEA_TEST_ALL is set, it also leaves out programs that are not in FOVEA_SANITIZED_TESTS.
 function(fovea_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "ASAN;TSAN" "")
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
   add_executable(${name}_test ${sources})
   target_link_libraries(${name}_test PRIVATE fovea_options ${arg_UNPARSED_ARGUMENTS} GTest::gtest
                                              GTest::gtest_main)
-  # clang says this too, but not of sources that it compiles several as one: asan's and tsan's.
+  # This warning is for GCC, because clang does not give it in unity builds, such as those of asan and tsan.
   target_compile_options(${name}_test PRIVATE
                          $<$<CXX_COMPILER_ID:GNU>:-Wunused-const-variable=1>)
-  # What tests do takes less time than to optimise them, but for some that compute.
+  # Optimising tests takes longer than it saves, except for some that compute a lot.
   if(name MATCHES "^(ops|image|search)$" OR (name MATCHES "^(cpu|emulator|gpu)$" AND NOT FOVEA_SANITIZE))
     target_compile_options(${name}_test PRIVATE -O1)
   else()
     fovea_plain(${name}_test)
   endif()
   set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  # Most of a test's compilation goes to what it includes, so several are compiled as one.
+  # Most of the compilation time of tests is spent on includes, so several sources are compiled as one.
   if(NOT CMAKE_UNITY_BUILD)
     set_target_properties(${name}_test PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
@@ -241,9 +241,9 @@ function(fovea_test name)
 endfunction()
 
 # fovea_discover_tests(<name> [FROM <folder>] [FILTER <pattern>] [SEED <number>] [SHARDS <count>] [ENVIRONMENT <x=y>]):
-# ctest has each test of the program <folder>_test, <folder> being the name unless it is said, as <name>/<test>. Their
-# processes take longer to start than most of them to run, so there are also tests of many: `ctest -C whole -L whole`
-# runs the programs in <count> parts, of which an environment variable GTEST_FILTER can take some away.
+# registers each test of the program <folder>_test (default: <name>_test) in ctest as <name>/<test>. Because most tests
+# take less time than the start of a process, `ctest -C whole -L whole` instead runs the programs in <count> shards, in
+# which the environment variable GTEST_FILTER can exclude tests.
 function(fovea_discover_tests name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "FROM;FILTER;SEED;SHARDS;ENVIRONMENT" "")
   set(program ${name}_test)

@@ -1,5 +1,5 @@
-# What `cmake --install` leaves of the libraries: headers, libfovea.so, libfovea_emulator.so, and the files by which CMake and pkg-config find
-# them wherever the prefix lies. The folders that build programs install those themselves.
+# Installation of the libraries: headers, libfovea.so, libfovea_emulator.so, and relocatable files for CMake and
+# pkg-config. Programs are installed by the folders that build them.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -11,11 +11,11 @@ if(FOVEA_LABORATORY)
 endif()
 install(TARGETS fovea_c ${emulator} EXPORT fovea)
 install(TARGETS fovea_codecs LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})  # libfovea.so opens it
-# What has to be built before an installation, which scripts/build does: all targets that are installed.
+# All targets that are installed, which must be built before an installation; scripts/build builds this target.
 add_custom_target(installed)
 add_dependencies(installed fovea_c fovea_codecs ${emulator})
 install(EXPORT fovea NAMESPACE fovea:: FILE foveaConfig.cmake DESTINATION ${package})
-# Before version 1 any minor version may change the interfaces.
+# Before version 1.0, any minor version may change the interfaces.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/foveaConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/foveaConfigVersion.cmake DESTINATION ${package})

@@ -1,13 +1,13 @@
-# Compiles device code: the units that kernels/variants.py lists, each to its targets, into the library
-# that holds the machine code and PTX.
+# Compiles device code: the units that kernels/variants.py lists, each for its targets, and embeds the machine code and
+# PTX in a library.
 #
-# The compiler is nvcc on the PATH, or CUDA's wheels in build/cuda (scripts/setup brings them). Without
-# either the program is built without kernels and says so when a GPU is asked for.
+# The compiler is nvcc on the PATH, or CUDA's wheels in build/cuda, which scripts/setup installs. Without a compiler the
+# program is built without kernels, and reports this when a GPU is requested.
 
-option(FOVEA_BUILD_KERNELS "Compile the GPU's kernels, where there is a CUDA compiler" ON)
-set(FOVEA_ONLY_KERNELS "" CACHE STRING "Compile no units of kernels but those whose names match this; empty: all")
-set(FOVEA_KERNEL_PACKING 17 CACHE STRING "zstd's level for PTX: 12 takes a ninth of the time, and 0.4 MB more")
-option(FOVEA_KERNEL_LINES "Keep the lines of the sources in the kernels, for debuggers" OFF)
+option(FOVEA_BUILD_KERNELS "Compile the GPU kernels if there is a CUDA compiler" ON)
+set(FOVEA_ONLY_KERNELS "" CACHE STRING "Compile only kernel units whose names match this pattern; empty: all")
+set(FOVEA_KERNEL_PACKING 17 CACHE STRING "zstd's level for PTX; 12 takes a ninth of the time, and 0.4 MB more space")
+option(FOVEA_KERNEL_LINES "Keep line information in the kernels, for debuggers" OFF)
 find_program(FOVEA_NVCC nvcc HINTS ${PROJECT_SOURCE_DIR}/build/cuda/bin)
 find_program(FOVEA_ZSTD zstd)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
@@ -22,12 +22,12 @@ execute_process(COMMAND ${Python3_EXECUTABLE} ${kernel_list} ${kernel_folder}
 include(${kernel_folder}/units.cmake)
 file(MAKE_DIRECTORY ${kernel_folder}/plain)
 
-# fovea_kernel_list: the tables of architectures and kernels.
+# fovea_kernel_list: headers with the tables of architectures and kernels.
 add_library(fovea_kernel_list INTERFACE)
 target_include_directories(fovea_kernel_list INTERFACE ${kernel_folder}/include)
 
-# fovea_run_nvcc(<output> <log> ARGUMENTS... [DEPENDS ...] [DEPFILE ...]): -c beside -cubin and -ptx is what lets
-# ccache keep the result.
+# fovea_run_nvcc(<output> <log> ARGUMENTS... [DEPENDS ...] [DEPFILE ...]): runs nvcc. ccache only caches results of
+# calls with -c, so it is added to -cubin and -ptx.
 function(fovea_run_nvcc output log)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "DEPFILE" "DEPENDS")
   set(depfile "")
@@ -43,10 +43,10 @@ function(fovea_run_nvcc output log)
     COMMENT "kernels ${name}" VERBATIM)
 endfunction()
 
-# fovea_compile_unit(<result> <unit> <target> <from>): the file of a unit's PTX, made from its source ("cu"), or of its
-# machine code, with ptxas's notes beside it, made from its PTX for the target <from>. The PTX has the lines of the
-# sources, for the emulator; machine code only where they are asked for. The assembler fuses no products and sums: machine code rounds as the PTX says,
-# and as the emulator computes.
+# fovea_compile_unit(<result> <unit> <target> <from>): compiles a unit for a target, and sets <result> to the file: its
+# PTX if <from> is "cu", or else machine code, made from the PTX for the target <from>, with ptxas's log next to it. PTX
+# has line information for the emulator, machine code only with FOVEA_KERNEL_LINES. The assembler must not fuse
+# multiplications and additions, so that machine code rounds exactly like the PTX in the emulator.
 function(fovea_compile_unit result unit target from)
   set(stem ${kernel_folder}/${unit}.${target})
   if(from STREQUAL cu)
@@ -74,19 +74,19 @@ function(fovea_compile_unit result unit target from)
   set(${result} ${code} PARENT_SCOPE)
 endfunction()
 
-# fovea_embed_kernels(<target> <function> [LAB]): a library whose <function>() gives the compiled
-# kernels: those of the product, or with LAB those of the laboratory alone.
+# fovea_embed_kernels(<target> <function> [LAB]): adds a library whose <function>() returns the compiled kernels of the
+# product, or, with LAB, those of the laboratory.
 function(fovea_embed_kernels target function)
   cmake_parse_arguments(PARSE_ARGV 2 arg "LAB" "" "")
-  set(files "")   # in which kernels/embed.py finds the kernels
-  set(packed "")  # those of them that a driver gets
+  set(files "")   # compiled files, which kernels/embed.py reads
+  set(packed "")  # compressed files that are loaded by the driver
   set(kind product)
   if(arg_LAB)
     set(kind lab)
   endif()
   if(FOVEA_NVCC AND FOVEA_BUILD_KERNELS)
     if(NOT FOVEA_ZSTD)
-      message(FATAL_ERROR "zstd, which packs the kernels, is not here: scripts/setup installs it")
+      message(FATAL_ERROR "cannot find zstd, which compresses the kernels; scripts/setup installs it")
     endif()
     foreach(line ${FOVEA_KERNEL_UNITS})
       string(REPLACE "|" ";" fields ${line})
@@ -108,8 +108,8 @@ function(fovea_embed_kernels target function)
   set(embed ${PROJECT_SOURCE_DIR}/kernels/embed.py)
   list(TRANSFORM packed APPEND .zst)
   if(files)
-    # One text: PTX of one operator is much alike. Window of 32 MiB, in which all of it lies. Level 19 takes 19 s, and
-    # saves 55 KB.
+    # All PTX is compressed as one text, because kernels of one operator are similar. The window of 32 MiB covers all of
+    # it. Level 19 would take 19 s, and save 55 KB.
     add_custom_command(OUTPUT ${out}.ptx.zst
                        COMMAND Python3::Interpreter ${embed} --ptx ${out}.ptx ${files}
                        COMMAND ${FOVEA_ZSTD} -${FOVEA_KERNEL_PACKING} --long=25 -q -f -o ${out}.ptx.zst ${out}.ptx
@@ -123,11 +123,11 @@ function(fovea_embed_kernels target function)
   add_library(${target} STATIC ${out}.S ${out}.cpp)
   target_link_libraries(${target} PUBLIC fovea_options fovea_kernel_list)
   set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden)
-  # .incbin is invisible to dependency scanners: assemble again when a kernel changed.
+  # Dependency scanners do not see .incbin, so the assembly depends explicitly on the kernels.
   set_source_files_properties(${out}.S PROPERTIES OBJECT_DEPENDS "${packed}")
 endfunction()
 
-# fovea_embed_kernel_sources(<target>): a library with the kernels' sources and tuning parameters, from which the
+# fovea_embed_kernel_sources(<target>): adds a library with the kernels' sources and tuning parameters, from which the
 # laboratory compiles candidates at run time.
 function(fovea_embed_kernel_sources target)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/*.cu ${PROJECT_SOURCE_DIR}/kernels/*.cuh
@@ -137,7 +137,7 @@ function(fovea_embed_kernel_sources target)
   add_custom_command(OUTPUT ${out}.json COMMAND Python3::Interpreter ${packer} ${out}.json
                      DEPENDS ${packer} ${kernel_list_parts} ${sources} VERBATIM)
   if(NOT FOVEA_ZSTD)
-    message(FATAL_ERROR "zstd, which packs the kernels' sources, is not here: scripts/setup installs it")
+    message(FATAL_ERROR "cannot find zstd, which compresses the kernels' sources; scripts/setup installs it")
   endif()
   add_custom_command(OUTPUT ${out}.json.zst COMMAND ${FOVEA_ZSTD} -19 -q -f -o ${out}.json.zst ${out}.json
                      DEPENDS ${out}.json VERBATIM)

@@ -31,15 +31,15 @@ struct LoadedModule {
   std::deque<Program> programs;
 };
 
-// Multiplies three sizes; saturates at the largest 64-bit number.
+// Returns the product of three sizes, saturated at the largest 64-bit number.
 std::uint64_t product(const std::array<std::uint32_t, 3>& sizes) {
-  const std::uint64_t two = std::uint64_t{sizes[0]} * sizes[1];
-  const bool is_too_large = sizes[2] != 0 && two > UINT64_MAX / sizes[2];
-  return is_too_large ? UINT64_MAX : two * sizes[2];
+  const std::uint64_t area = std::uint64_t{sizes[0]} * sizes[1];
+  const bool is_too_large = sizes[2] != 0 && area > UINT64_MAX / sizes[2];
+  return is_too_large ? UINT64_MAX : area * sizes[2];
 }
 
-// Finds the largest register count of the kernel's setmaxnreg.inc instructions; 0: there are none.
-std::uint32_t max_wanted_registers(const syntax::Function& function) {
+// Returns the largest register count of the kernel's setmaxnreg.inc instructions; 0 without any.
+std::uint32_t max_requested_registers(const syntax::Function& function) {
   std::uint32_t maximum = 0;
   for (const syntax::Instruction& instruction : function.instructions) {
     if (instruction.opcode.starts_with("setmaxnreg.inc") && !instruction.operands.empty()) {
@@ -52,96 +52,101 @@ std::uint32_t max_wanted_registers(const syntax::Function& function) {
 // Estimates the registers per thread that ptxas allots to a kernel with setmaxnreg: an equal share
 // of a multiprocessor's registers, at most the largest count in the kernel (as ptxas -v of CUDA
 // 13.0 reports).
-std::uint32_t registers_of(const syntax::Function& function, std::uint64_t threads) {
+std::uint32_t registers_per_thread(const syntax::Function& function, std::uint64_t threads) {
   constexpr std::uint32_t kRegisters = 65536;
-  const std::uint32_t wanted = max_wanted_registers(function);
-  const std::uint32_t maximum = wanted != 0 ? std::min(wanted, 255U) : 255U;
+  const std::uint32_t requested = max_requested_registers(function);
+  const std::uint32_t maximum = requested != 0 ? std::min(requested, 255U) : 255U;
   const std::uint64_t blocks = std::max(function.min_blocks, 1U);
-  const std::uint32_t share = static_cast<std::uint32_t>(kRegisters / (threads * blocks)) / 8 * 8;
+  const std::uint32_t equal_share =
+      static_cast<std::uint32_t>(kRegisters / (threads * blocks)) / 8 * 8;
   const auto declared = static_cast<std::uint32_t>(function.max_registers);
-  return std::min(declared != 0 ? declared : maximum, std::min(share, maximum));
+  return std::min(declared != 0 ? declared : maximum, std::min(equal_share, maximum));
 }
 
-void require_at_most(const syntax::Function& function, std::string_view what,
-                     const std::array<std::uint32_t, 3>& sizes,
-                     const std::array<std::uint32_t, 3>& maximum) {
+void check_size_limit(const syntax::Function& function, std::string_view name,
+                      const std::array<std::uint32_t, 3>& sizes,
+                      const std::array<std::uint32_t, 3>& maximum) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (sizes.at(i) > maximum.at(i)) {
-      throw Error(fmt::format("{}: a {} of {}; at most {} are allowed", function.name, what,
-                              fmt::join(sizes, "x"), fmt::join(maximum, "x")));
+      throw Error(fmt::format("{}: the {} must be at most {}, got {}", function.name, name,
+                              fmt::join(maximum, "x"), fmt::join(sizes, "x")));
     }
   }
 }
 
-void check(const Launch& launch) {
+void check_launch(const Launch& launch) {
   const Program& program = *static_cast<const Program*>(launch.kernel.program);
   const syntax::Function& function = *program.function;
   const LaunchConfig& config = launch.config;
   const std::uint64_t threads = product(config.block);
-  const std::uint64_t declared = product(function.max_threads);
-  if (threads == 0 || threads > kMaxThreads || (declared != 0 && threads > declared)) {
-    throw Error(fmt::format("{}: {} threads in a block; from 1 to {} are allowed", function.name,
-                            threads, declared != 0 ? declared : kMaxThreads));
+  const std::uint64_t max_threads = product(function.max_threads);
+  if (threads == 0 || threads > kMaxThreads || (max_threads != 0 && threads > max_threads)) {
+    throw Error(fmt::format("{}: a block must have 1 to {} threads, got {}", function.name,
+                            max_threads != 0 ? max_threads : kMaxThreads, threads));
   }
-  require_at_most(function, "grid", config.grid, kMaxBlocks);
-  require_at_most(function, "block", config.block, {kMaxThreads, kMaxThreads, 64});
-  require_at_most(function, "cluster", config.cluster,
-                  {kMaxClusterBlocks, kMaxClusterBlocks, kMaxClusterBlocks});
+  check_size_limit(function, "grid", config.grid, kMaxBlocks);
+  check_size_limit(function, "block", config.block, {kMaxThreads, kMaxThreads, 64});
+  check_size_limit(function, "cluster", config.cluster,
+                   {kMaxClusterBlocks, kMaxClusterBlocks, kMaxClusterBlocks});
   if (product(function.required_threads) != 0 && config.block != function.required_threads) {
-    throw Error(fmt::format("{}: a block has {} threads, but must have {}", function.name,
-                            fmt::join(config.block, "x"),
-                            fmt::join(function.required_threads, "x")));
+    throw Error(fmt::format("{}: a block must have {} threads, got {}", function.name,
+                            fmt::join(function.required_threads, "x"),
+                            fmt::join(config.block, "x")));
   }
   const std::uint64_t cluster = product(config.cluster);
   if (product(config.grid) == 0 || cluster == 0 || cluster > kMaxClusterBlocks) {
-    throw Error(fmt::format("{}: a grid of {} blocks in clusters of {}; clusters have 1 to {}",
-                            function.name, fmt::join(config.grid, "x"),
-                            fmt::join(config.cluster, "x"), kMaxClusterBlocks));
+    throw Error(
+        fmt::format("{}: a grid must have at least one block, and a cluster 1 to {}; got {} and {}",
+                    function.name, kMaxClusterBlocks, fmt::join(config.grid, "x"),
+                    fmt::join(config.cluster, "x")));
   }
   for (std::size_t i = 0; i < 3; ++i) {
     if (config.grid.at(i) % config.cluster.at(i) != 0) {
-      throw Error(fmt::format("{}: {} blocks cannot be divided into clusters of {}", function.name,
-                              fmt::join(config.grid, "x"), fmt::join(config.cluster, "x")));
+      throw Error(fmt::format("{}: a grid of {} blocks cannot be divided into clusters of {}",
+                              function.name, fmt::join(config.grid, "x"),
+                              fmt::join(config.cluster, "x")));
     }
   }
   if (product(function.required_cluster) != 0 && config.cluster != function.required_cluster) {
-    throw Error(fmt::format("{}: a cluster has {} blocks, but must have {}", function.name,
-                            fmt::join(config.cluster, "x"),
-                            fmt::join(function.required_cluster, "x")));
+    throw Error(fmt::format("{}: a cluster must have {} blocks, got {}", function.name,
+                            fmt::join(function.required_cluster, "x"),
+                            fmt::join(config.cluster, "x")));
   }
   if (launch.parameters.size() != function.parameter_bytes) {
-    throw Error(fmt::format("{}: {} bytes of parameters, but the kernel has {}", function.name,
-                            launch.parameters.size(), function.parameter_bytes));
+    throw Error(fmt::format("{}: expected {} bytes of parameters, got {}", function.name,
+                            function.parameter_bytes, launch.parameters.size()));
   }
 }
 
-std::size_t shared_bytes_of(const Launch& launch) {
+std::size_t shared_bytes_per_block(const Launch& launch) {
   const Program& program = *static_cast<const Program*>(launch.kernel.program);
-  const std::size_t bytes = syntax::aligned(kReservedSharedBytes + program.static_shared_bytes,
-                                            program.dynamic_alignment) +
+  const std::size_t bytes = syntax::align_up(kReservedSharedBytes + program.static_shared_bytes,
+                                             program.dynamic_alignment) +
                             launch.config.dynamic_shared_bytes;
   if (bytes > syntax::kMaxSharedBytes) {
-    throw Error(fmt::format("{}: {} bytes of shared memory; at most {} are allowed",
-                            program.function->name, bytes, syntax::kMaxSharedBytes));
+    throw Error(fmt::format("{}: a block must have at most {} bytes of shared memory, got {}",
+                            program.function->name, syntax::kMaxSharedBytes, bytes));
   }
   return bytes;
 }
 
 // Estimates the host memory for the blocks of a launch that run concurrently.
-std::size_t host_bytes_of(const Launch& launch, const RunOptions& options) {
+std::size_t host_bytes_of_launch(const Launch& launch, const RunOptions& options) {
   // Host bytes per byte of shared memory: data, initialisation flag and race detector's shadow.
-  constexpr std::size_t kSharedCost = 16;
-  constexpr std::size_t kLocalCost = 2;
-  constexpr std::size_t kTensorBytes = std::size_t{1} << 20U;
+  constexpr std::size_t kHostBytesPerSharedByte = 16;
+  constexpr std::size_t kHostBytesPerLocalByte = 2;
+  constexpr std::size_t kTensorMemoryBytes = std::size_t{1} << 20U;
   const Program& program = *static_cast<const Program*>(launch.kernel.program);
   const std::uint64_t threads = product(launch.config.block);
-  const std::size_t block =
-      shared_bytes_of(launch) * kSharedCost + threads * program.local_bytes * kLocalCost +
-      (threads + kLanes - 1) / kLanes * (program.file_words * sizeof(std::uint32_t)) + kTensorBytes;
-  const std::uint64_t resident =
+  const std::size_t block_bytes =
+      shared_bytes_per_block(launch) * kHostBytesPerSharedByte +
+      threads * program.local_bytes * kHostBytesPerLocalByte +
+      (threads + kLanes - 1) / kLanes * (program.register_file_words * sizeof(std::uint32_t)) +
+      kTensorMemoryBytes;
+  const std::uint64_t resident_blocks =
       std::min(product(launch.config.grid),
                std::max(product(launch.config.cluster), std::uint64_t{options.resident_blocks}));
-  return block * resident + 2 * launch.parameters.size();
+  return block_bytes * resident_blocks + 2 * launch.parameters.size();
 }
 
 }  // namespace
@@ -149,8 +154,8 @@ std::size_t host_bytes_of(const Launch& launch, const RunOptions& options) {
 struct Device::Impl {
   GlobalMemory memory;
   std::vector<std::shared_ptr<const LoadedModule>> modules;  // shared between copies of the device
-  std::size_t module_bytes = 0;  // size of all modules, without the variables in `memory`
-  std::uint64_t grids = 0;       // number of grids launched so far
+  std::size_t module_bytes = 0;      // size of all modules, without the variables in `memory`
+  std::uint64_t launched_grids = 0;  // number of grids launched so far
 };
 
 Device::Device() : impl_(std::make_unique<Impl>()) {}
@@ -163,14 +168,15 @@ std::uint64_t Device::allocate(std::size_t bytes) {
 
 void Device::free(std::uint64_t address) {
   if (!impl_->memory.free(address)) {
-    throw Error(fmt::format("{:#x} was not allocated", address));
+    throw Error(fmt::format("cannot free {:#x}: no allocation begins there", address));
   }
 }
 
 void Device::write(std::uint64_t address, std::span<const std::byte> bytes) {
   Allocation* const allocation = impl_->memory.find(address, bytes.size());
   if (allocation == nullptr) {
-    throw Error(fmt::format("{} bytes at {:#x} are not all allocated", bytes.size(), address));
+    throw Error(fmt::format("cannot write {} bytes at {:#x}: they are not all allocated",
+                            bytes.size(), address));
   }
   const auto first = static_cast<std::ptrdiff_t>(address - allocation->address);
   std::ranges::copy(bytes, allocation->bytes.begin() + first);
@@ -180,7 +186,8 @@ void Device::write(std::uint64_t address, std::span<const std::byte> bytes) {
 void Device::read(std::span<std::byte> bytes, std::uint64_t address) const {
   const Allocation* const allocation = std::as_const(impl_->memory).find(address, bytes.size());
   if (allocation == nullptr) {
-    throw Error(fmt::format("{} bytes at {:#x} are not all allocated", bytes.size(), address));
+    throw Error(fmt::format("cannot read {} bytes at {:#x}: they are not all allocated",
+                            bytes.size(), address));
   }
   std::ranges::copy_n(
       allocation->bytes.begin() + static_cast<std::ptrdiff_t>(address - allocation->address),
@@ -214,7 +221,7 @@ std::vector<KernelHandle> Device::load(std::string_view ptx, std::size_t max_byt
     }
   }
   impl_->module_bytes +=
-      loaded->module->memory_bytes - 2 * variables;  // variables are counted in the memory
+      loaded->module->memory_bytes - 2 * variables;  // `memory` counts the variables
   impl_->modules.push_back(loaded);
   return kernels;
 }
@@ -226,11 +233,12 @@ std::size_t Device::host_bytes() const {
 std::size_t Device::host_bytes_of_run(std::span<const Launch> launches,
                                       const RunOptions& options) const {
   std::size_t maximum = 0;
-  std::size_t together = 0;  // host memory of overlapping grids
+  std::size_t overlapping_bytes = 0;  // host memory of the grids that overlap
   for (const Launch& launch : launches) {
-    check(launch);
-    together = (launch.config.is_dependent ? together : 0) + host_bytes_of(launch, options);
-    maximum = std::max(maximum, together);
+    check_launch(launch);
+    overlapping_bytes = (launch.config.is_dependent ? overlapping_bytes : 0) +
+                        host_bytes_of_launch(launch, options);
+    maximum = std::max(maximum, overlapping_bytes);
   }
   return maximum + 2 * impl_->memory.bytes();
 }
@@ -242,27 +250,28 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
   impl_->memory.clear_shadows();
   Tracer tracer(options.trace, &passes_of_access);
   for (const Launch& launch : launches) {
-    check(launch);
+    check_launch(launch);
     const Program& program = *static_cast<const Program*>(launch.kernel.program);
-    const Grid* const before = grids.empty() ? nullptr : &grids.back();
-    grids.push_back(Grid{.program = &program,
-                         .memory = impl_->memory,
-                         .random = random,
-                         .number = ++impl_->grids,
-                         .blocks = launch.config.grid,
-                         .threads = launch.config.block,
-                         .cluster = launch.config.cluster,
-                         .shared_bytes = shared_bytes_of(launch),
-                         .registers = registers_of(*program.function, product(launch.config.block)),
-                         .parameters = launch.parameters,
-                         .before = before,
-                         .is_dependent = launch.config.is_dependent,
-                         .races = options.check_races ? &races : nullptr,
-                         .checks_swizzle_starts = options.check_swizzle_starts,
-                         .checks_last_stores = options.check_last_stores,
-                         .checks_late_commits = options.check_late_commits,
-                         .checks_stored_values = options.check_stored_values,
-                         .tracer = options.trace ? &tracer : nullptr});
+    const Grid* const previous = grids.empty() ? nullptr : &grids.back();
+    grids.push_back(
+        Grid{.program = &program,
+             .memory = impl_->memory,
+             .random = random,
+             .number = ++impl_->launched_grids,
+             .blocks = launch.config.grid,
+             .threads = launch.config.block,
+             .cluster = launch.config.cluster,
+             .shared_bytes = shared_bytes_per_block(launch),
+             .registers = registers_per_thread(*program.function, product(launch.config.block)),
+             .parameters = launch.parameters,
+             .previous = previous,
+             .is_dependent = launch.config.is_dependent,
+             .races = options.check_races ? &races : nullptr,
+             .checks_swizzle_starts = options.check_swizzle_starts,
+             .checks_last_stores = options.check_last_stores,
+             .checks_late_commits = options.check_late_commits,
+             .checks_stored_values = options.check_stored_values,
+             .tracer = options.trace ? &tracer : nullptr});
   }
   Report report;
   try {

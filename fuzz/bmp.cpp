@@ -1,4 +1,4 @@
-// Fuzzes the BMP reader, which is our own: every input is made to start like a BMP.
+// Fuzzes Fovea's BMP reader: the signature of a BMP is put before every input.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     volatile std::uint64_t sum = std::accumulate(
         image.pixels.data(), image.pixels.data() + image.pixels.size(), std::uint64_t{0});
     (void)sum;
-  } catch (const fovea::Error&) {  // refusing an input is correct
+  } catch (const fovea::Error&) {  // rejecting an input is correct
   }
   return 0;
 }

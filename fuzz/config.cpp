@@ -1,5 +1,5 @@
-// Fuzzes config.json and preprocessor_config.json: any bytes are parsed into usable numbers or
-// refused with fovea::Error.
+// Fuzzes config.json and preprocessor_config.json: any bytes must be parsed into valid values or
+// rejected with fovea::Error.
 #include "model/config.hpp"
 
 #include <cstddef>

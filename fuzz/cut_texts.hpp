@@ -1,4 +1,4 @@
-// What the targets of vocabularies do with one that was accepted.
+// Checks that the fuzz targets of vocabulary formats share.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace fovea {
 
-/// Cuts texts, among them the end of the input, with the vocabulary that `read` returns, and aborts
-/// when ids are not of the vocabulary. fovea::Error is one way to end.
+/// Tokenizes texts, including the end of the input, with the vocabulary that `read` returns, and
+/// aborts for ids that are not in the vocabulary. `read` may throw fovea::Error.
 template <typename Read>
 void cut_texts(std::string_view input, Read read) {
   try {
@@ -27,7 +27,7 @@ void cut_texts(std::string_view input, Read read) {
         try {
           const auto ids = tokenizer.encode(given, 64, clean);
           for (const std::int32_t id : ids) {
-            // A byte that a file lacks and never needs would be beyond.
+            // The id of a byte piece that the file lacks lies outside of the vocabulary.
             if (id < 0 || id >= tokenizer.vocabulary() || tokenizer.piece(id).empty()) {
               std::abort();
             }

@@ -1,6 +1,6 @@
-// Fuzzes the recognition of formats, every decoder, and the resize while decoding; with unlimited
-// memory, and with as little as a job may grant. Not libheif, which is opened at run time and
-// compiled without checks: scripts/attack gives it damaged files.
+// Fuzzes format detection, all decoders, and the resize while decoding, with unlimited memory and
+// with the smallest pool that a job may grant. It leaves out libheif, which is loaded at run time
+// and not instrumented: scripts/attack tests it with damaged files.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -24,7 +24,7 @@ void decode_and_resize(std::span<const std::byte> bytes,
     }
   } catch (const fovea::ResourceError&) {  // this process has enough memory
     __builtin_trap();
-  } catch (const fovea::Error&) {  // refusing an input is correct
+  } catch (const fovea::Error&) {  // rejecting an input is correct
   }
 }
 
@@ -38,8 +38,8 @@ extern "C" int LLVMFuzzerInitialize(int* /*count*/, char*** /*arguments*/) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   decode_and_resize(bytes, {.max_pixels = 1 << 14});
-  constexpr std::size_t kLittle = std::size_t{128} << 10;
-  fovea::MemoryPool memory(kLittle);
+  constexpr std::size_t kSmallPool = std::size_t{128} << 10;
+  fovea::MemoryPool memory(kSmallPool);
   decode_and_resize(bytes, {.max_pixels = 1 << 14, .memory = &memory});
   return 0;
 }

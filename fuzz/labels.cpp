@@ -1,6 +1,6 @@
-// Fuzzes labels and lists of texts: they are as many as the input says, none of the labels is
-// empty, and what is no string is refused. A first byte 'j' is that of a list in JSON, 'l' of one
-// in lines.
+// Fuzzes labels and lists of texts: their number must match the input, no label may be empty, and
+// values that are not strings must be rejected. An input that begins with 'j' is a list in JSON
+// lines, one that begins with 'l' a list of plain lines; others are given as labels directly.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +22,8 @@ void check(bool holds) {
   }
 }
 
-void check_labels(const std::string& given, std::size_t limit) {
-  const std::vector<std::string> labels = fovea::cli::read_labels(given);
+void check_labels(const std::string& argument, std::size_t limit) {
+  const std::vector<std::string> labels = fovea::cli::read_labels(argument);
   check(std::ranges::none_of(labels, &std::string::empty) && labels.size() <= limit);
 }
 
@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check(texts == lines || (texts + 1 == lines && !text.ends_with('\n')));  // a byte order mark
     check_labels("@" + path, lines);
   } catch (const fovea::Error&) {
-    return 0;  // refusing a list is correct
+    return 0;  // rejecting a list is correct
   }
   return 0;
 }

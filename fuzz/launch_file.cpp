@@ -1,5 +1,5 @@
-// Fuzzes launch files: any text before the line "//" is refused with fovea::Error, or launches the
-// PTX behind that line, which may be any text, too.
+// Fuzzes launch files: the text before the line "//" must be rejected with fovea::Error, or launch
+// the PTX after that line, which is arbitrary as well.
 #include "lab/emulation/launch_file.hpp"
 
 #include <cstddef>
@@ -17,9 +17,9 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t kMaxMemory = std::size_t{128} << 20U;
-  constexpr std::string_view kBetween = "\n//\n";
+  constexpr std::string_view kSeparator = "\n//\n";
   const std::string_view all(reinterpret_cast<const char*>(data), size);
-  const std::size_t end = all.find(kBetween);
+  const std::size_t end = all.find(kSeparator);
   const std::string_view ptx = end == std::string_view::npos ? "" : all.substr(end);
   try {
     fovea::emulation::LaunchFile file = fovea::emulation::parse_launch_file(

@@ -1,5 +1,5 @@
-// Fuzzes the readers of names: brace patterns, escapes, lines of lists, indexes and errors,
-// manifests.
+// Fuzzes the parsers of names: brace patterns, escapes, manifests, and the lines of lists, indexes
+// and error files.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -28,7 +28,7 @@ void attempt(const Body& body) {
   try {
     body();
   } catch (const fovea::Error&) {
-    return;  // refusing an input is correct
+    return;  // rejecting an input is correct
   }
 }
 

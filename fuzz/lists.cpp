@@ -1,5 +1,6 @@
-// Fuzzes lists of images, of lines or JSON: each name is found or refused, and no byte of a line is
-// lost. A first byte says how they are separated: 'j' JSON, '0' zero bytes, else line ends.
+// Fuzzes lists of images: each name must be found or rejected, and no byte of a line may be lost.
+// The first byte selects the format: 'j' JSON lines, '0' names that end in zero bytes, and any
+// other byte plain lines.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names of a list are looked up in an empty folder, and a pattern may stand for millions of them.
+// Limits the names per input, because a pattern may expand to millions of them.
 constexpr int kMaxNames = 10'000;
 
 void check(bool holds) {
@@ -38,7 +39,7 @@ void read_lines(const std::string& path, char delimiter, std::string_view text) 
   } catch (const fovea::Error&) {
     return;
   }
-  // A byte order mark and what stands before a line's end are no part of names.
+  // A byte order mark, and a carriage return at the end of a line, are not part of names.
   std::string expected(text);
   if (delimiter == '\n') {
     if (expected.starts_with("\xef\xbb\xbf")) {
@@ -78,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fovea::InputOptions inputs;
   inputs.inputs = {kind == 'j' ? path : "@" + path};
   inputs.null_separated = kind == '0';
-  static const fs::path home = fs::current_path();  // where libFuzzer's own files are
+  static const fs::path home = fs::current_path();  // libFuzzer reads and writes its files here
   fs::current_path(folder / "a/b");
   try {
     const auto source = fovea::pipeline::make_source(inputs, {});
@@ -88,7 +89,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   } catch (const fovea::Error&) {
     fs::current_path(home);
-    return 0;  // refusing a list is correct
+    return 0;  // rejecting a list is correct
   }
   fs::current_path(home);
   return 0;

@@ -1,4 +1,4 @@
-"""Generates seed inputs of the fuzz targets: FOLDER/<target>/*.
+"""Generates seed inputs for the fuzz targets: FOLDER/<target>/*.
 
 python3 fuzz/make_corpus.py build/fuzz/seeds
 """
@@ -10,11 +10,11 @@ import struct
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LARGEST = 4000  # bytes of a seed: small ones are mutated faster
+MAX_SEED_BYTES = 4000  # small seeds are mutated faster
 
 
 def image_seeds():
-    """(target, name, bytes): images of every kind from the pixel tests."""
+    """Yields (target, name, bytes): images of every kind from the pixel tests."""
     sys.path.insert(0, str(ROOT / "tests" / "image"))
     import image_cases
 
@@ -22,14 +22,14 @@ def image_seeds():
         if kind in ("large", "real"):
             continue
         for name, data in cases():
-            if len(data) <= LARGEST:
+            if len(data) <= MAX_SEED_BYTES:
                 yield "image", name, data
                 if kind == "bmp":
                     yield "bmp", name, data[2:]
 
 
 def limit_seeds():
-    """(target, name, bytes): small relatives of the images that cost too much."""
+    """Yields (target, name, bytes): small variants of the decompression bombs in the tests."""
     import bombs
 
     compressed = bombs.zeros(5000)
@@ -56,7 +56,8 @@ def limit_seeds():
 
 
 def other_seeds():
-    """(target, name, bytes): images that libheif decodes, after a look into them, and cameras' files."""
+    """Yields (target, name, bytes): HEIF images, whose structure is parsed before libheif sees them, and raw files of
+    cameras."""
     import camera_files
     import heif_files
     import image_cases
@@ -82,7 +83,7 @@ def other_seeds():
     yield "image", "adobe.dng", tiff
     yield "image", "olympus.orf", b"IIRO" + tiff[4:]
     yield "image", "fuji.raf", b"FUJIFILMCCD-RAW " + jpeg + tiff
-    # JPEGs within one, and two of them that lead to the same markers.
+    # JPEGs nested in another JPEG, two of which lead to the same markers.
     nested = b"\xff\xd8\xff\xe2" + struct.pack(">H", len(jpeg) + 2) + jpeg + jpeg[2:]
     yield "image", "nested.orf", b"IIRO" + bytes(4) + b"\xff\xd8\xff\xfe\0\x0c" * 2 + b"\xff\xff" * 8 + nested
 
@@ -91,7 +92,7 @@ BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
 def vocabulary_seeds():
-    """(target, name, bytes): a small vocabulary of each kind, as JSON and as SentencePiece's protobuf."""
+    """Yields (target, name, bytes): a small vocabulary of each kind, as JSON and as SentencePiece's protobuf."""
     pieces = ["<pad>", "<eos>", "<unk>", *BYTES, "a", "b", "▁", "ab", "▁a", "▁ab", "<tag>"]
     special = {"<pad>": 3, "<eos>": 3, "</s>": 3, "<unk>": 2, "<tag>": 4} | dict.fromkeys(BYTES, 6)
     merges = [["a", "b"], ["▁", "a"], ["▁a", "b"], ["▁", "ab"]]
@@ -133,11 +134,11 @@ def vocabulary_seeds():
         return all_pieces + field(2, trainer) + field(3, normalizer)
 
     yield "spiece", "bpe", model(pieces, field(3, 2) + field(35, 1), field(3, 0) + field(4, 0))
-    # "a" becomes "b": a tree of one rule.
+    # A trie with a single rule: "a" becomes "b".
     units = [0] * 1024
     units[0], units[256 ^ 97], units[256 ^ 97 ^ 512] = 256 << 10, 512 << 10 | 1 << 8 | 97, 1 << 31
     for other in (256, 512, 768):
-        units[other] = 1  # a label that does not fit there
+        units[other] = 1  # a label that does not match this position
     charsmap = struct.pack("<I1024I", 4096, *units) + b"b\0"
     unigram = ["<pad>", "</s>", "<unk>", "a", "b", "▁", "▁b", "<tag>"]
     yield "spiece", "unigram", model(unigram, field(3, 1), b"")

@@ -1,4 +1,4 @@
-// Fuzzes the .npy header parser; arrays that it accepts must lie inside the input.
+// Fuzzes the .npy header parser: accepted arrays must fill the input exactly.
 #include "io/npy.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Fuzzes PTX: any text is refused with emu::Error, or its kernels run to an end or a finding.
+// Fuzzes PTX: any text must be rejected with emu::Error, or its kernels run until they end or
+// violate a rule of the emulator.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -1,5 +1,5 @@
-// Fuzzes safetensors files: any bytes are parsed or refused with fovea::Error, and parsed tensors
-// lie within the file without overlap.
+// Fuzzes safetensors files: any bytes must be parsed or rejected with fovea::Error, and parsed
+// tensors must cover the data of the file without gaps or overlap.
 #include "model/safetensors.hpp"
 
 #include <algorithm>

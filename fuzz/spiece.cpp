@@ -1,5 +1,5 @@
-// Fuzzes tokenizer.model and spiece.model: any bytes become a vocabulary with which SentencePiece
-// cuts texts, or are refused with fovea::Error. A vocabulary that is written reads the same.
+// Fuzzes tokenizer.model and spiece.model: any bytes must give a usable vocabulary or be rejected
+// with fovea::Error, and writing a vocabulary and reading it again must not change it.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

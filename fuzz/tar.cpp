@@ -1,4 +1,4 @@
-// Fuzzes the enumeration of archives: the names are the same with and without reading members.
+// Fuzzes the enumeration of archives: names must be the same with and without reading the members.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -11,12 +11,12 @@
 namespace {
 
 std::vector<std::string> names(std::span<const std::byte> archive, bool load) {
-  // A hostile archive may hold more members than a fuzzer has time for.
-  constexpr std::size_t kMost = 100;
+  // Limits the members per input, because a hostile archive may hold very many.
+  constexpr std::size_t kMaxMembers = 100;
   const auto source = fovea::pipeline::make_tar_source("x.tar", archive, "");
   std::vector<std::string> list;
   fovea::pipeline::Item item;
-  while (list.size() < kMost && source->next(item)) {
+  while (list.size() < kMaxMembers && source->next(item)) {
     list.push_back(item.name);
     if (load) {
       source->load(item);

@@ -1,4 +1,4 @@
-// Fuzzes texts: any bytes are cleaned and cut into as many ids as were asked for, or refused.
+// Fuzzes texts: any bytes must be cleaned and encoded to the requested number of ids, or rejected.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!is_text) {
     return 0;
   }
-  // Cleaning keeps texts well-formed, and does nothing the second time.
+  // Cleaning must keep texts well-formed, and must be idempotent.
   for (const auto& clean :
        {fovea::text::lower, fovea::text::canonicalize, fovea::text::collapse_spaces}) {
     const std::string once = clean(given);

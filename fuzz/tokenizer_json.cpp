@@ -1,5 +1,4 @@
-// Fuzzes tokenizer.json: any bytes become a vocabulary with which texts are cut, or are refused
-// with fovea::Error.
+// Fuzzes tokenizer.json: any bytes must give a usable vocabulary or be rejected with fovea::Error.
 #include "text/tokenizer_json.hpp"
 
 #include <cstddef>

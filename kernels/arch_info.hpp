@@ -1,4 +1,4 @@
-// What the host knows of an architecture of GPUs: a row of kernels/archs.py.
+// The host's description of a GPU architecture; kernels/archs.py has a row for each.
 #pragma once
 
 #include <cstddef>
@@ -8,39 +8,39 @@
 
 namespace fovea::gpu {
 
-/// What an instruction of the machine code does.
+/// What a machine code instruction does.
 enum class InstructionKind : std::uint8_t {
-  kMultiply,     // the matrix units
+  kMultiply,     // matrix products in tensor cores
   kAccess,       // reads, writes or copies shared, global, local or tensor memory
-  kReduce,       // over the lanes of a warp
-  kSynchronise,  // barriers, fences, what commits to them; registers that a warp takes or gives
-  kLeave,        // calls and ends
+  kReduce,       // reductions and votes over the lanes of a warp
+  kSynchronise,  // barriers, fences, commits to them; register reallocation between warps
+  kLeave,        // calls, returns and exits
   kOther,        // registers, constants, caches and branches
 };
 
 struct ListedInstruction {
-  std::string_view name;  // "LDG"
+  std::string_view name;  // mnemonic, such as "LDG"
   InstructionKind kind;
 };
 
 struct Arch {
   int number = 0;             // compute capability, times ten
-  std::string_view target{};  // "sm_90a", of machine code and of the emulator; "": neither is here
+  std::string_view target{};  // "sm_90a", for machine code and the emulator; "" without both
   std::string_view family{};
   std::string_view gpus{};
-  std::size_t shared_bytes = 0;  // that a CTA may have
-  int registers = 0;             // of 32 bits, of an SM
-  int exponentials = 0;          // and other special functions, of an SM per clock cycle
-  int wide_products = 0;  // multiply-adds of two-byte types of an SM per clock cycle; 0: not known
-  bool overlaps = false;  // a grid may begin before the one that it depends on has ended
-  bool e4m3 = false;      // matrix units multiply e4m3
-  bool block_scales = false;                          // and numbers in blocks with a scale each
-  std::span<const ListedInstruction> instructions{};  // by name
+  std::size_t shared_bytes = 0;  // maximum shared memory per CTA
+  int registers = 0;             // 32-bit registers per SM
+  int exponentials = 0;          // special functions per SM and clock cycle
+  int wide_products = 0;         // 16-bit multiply-adds per SM and clock cycle; 0: unknown
+  bool overlaps = false;         // supports programmatic dependent launch
+  bool e4m3 = false;             // tensor cores multiply e4m3
+  bool block_scales = false;     // tensor cores multiply block-scaled types
+  std::span<const ListedInstruction> instructions{};  // sorted by name
 };
 
 using Archs = std::span<const Arch>;
 
-/// The row of this number; nullptr: there is none.
+/// Returns the architecture with this number, or nullptr.
 [[nodiscard]] constexpr const Arch* find_arch(int number, Archs archs) {
   for (const Arch& arch : archs) {
     if (arch.number == number) {
@@ -50,7 +50,8 @@ using Archs = std::span<const Arch>;
   return nullptr;
 }
 
-/// The last row up to this number, which tells what such a GPU has; without one a row of nothing.
+/// Returns the last architecture whose number is not greater, whose properties such a GPU has; a
+/// default-constructed one when there is none.
 [[nodiscard]] constexpr Arch arch_up_to(int number, Archs archs) {
   Arch last;
   for (const Arch& arch : archs) {

@@ -41,7 +41,7 @@ class Arch:
     number: int  # compute capability times ten
     family: str
     gpus: str  # examples
-    shared_kib: int  # maximum shared memory per CTA
+    shared_kib: int  # maximum shared memory per CTA, in KiB
     instructions: tuple[Instructions, ...]
     target: str = ""  # "sm_90a", which has all features; only named ones are emulated
     registers: int = 65536  # 32-bit registers per SM
@@ -121,11 +121,11 @@ def header_text(archs: tuple[Arch, ...]) -> str:
 namespace fovea::gpu {{
 
 {"".join(map(instructions_text, archs))}
-/// By number.
+/// Sorted by number.
 inline constexpr std::array<Arch, {len(archs)}> kArchs = {{{{
 {"".join(map(row_text, archs))}}}}};
 
-/// What "emu" emulates.
+/// The architecture of the device "emu".
 inline constexpr int kDefaultArch = {DEFAULT};
 
 }}  // namespace fovea::gpu

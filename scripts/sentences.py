@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Keeps the documents at one sentence a line, so that a change of one is a change of one line.
+"""Formats the documents with one sentence per line, so that a change of a sentence changes a single line.
 
-    scripts/sentences.py          names the documents that are not
-    scripts/sentences.py --fix    writes them so
+    scripts/sentences.py          lists the documents that need formatting
+    scripts/sentences.py --fix    formats them
 
-Tables, code, headings, quotations and comments stay as they are; so do generated documents and attributions of others.
+Tables, code, headings, quotations and comments are not changed, and neither are generated documents.
 """
 
 import pathlib
@@ -14,21 +14,22 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GENERATED = re.compile(r"^docs/(cli|performance)\.md$|^docs/performance/")
-# The end of a sentence: its mark, what closes with it, and a beginning after white space. Not after an abbreviation.
+# The end of a sentence: its mark, closing characters, and the beginning of the next sentence after white space.
+# Abbreviations do not end sentences.
 END = re.compile(r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bcf\.)(?<!\bvs\.)(?<=[.!?])([\"')*_]*)\s+(?=[\"'(*_\[<]*[A-Z0-9`])")
 ITEM = re.compile(r"( *)([-*+]|\d+\.) +(?=\S)")
 ASIDE = re.compile(r"\s*(\||#|>|<!--|</?\w|!\[|\[[^\]]+\]: |$)")
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a paragraph of one line."""
-    # Code and the targets of links hold no ends, whatever their dots are.
-    hidden = re.sub(r"`[^`]*`|\]\([^)]*\)|<!--.*?-->", lambda found: "X" * len(found[0]), text)
+    """Splits a paragraph, given as one line, into sentences."""
+    # Dots in code and in the targets of links do not end sentences.
+    hidden = re.sub(r"`[^`]*`|\]\([^)]*\)|<!--.*?-->", lambda match: "X" * len(match[0]), text)
     hidden = re.sub(r"\.\.\.", "xxx", hidden)
     parts, start = [], 0
     for end in END.finditer(hidden):
         following = text[end.end() :]
-        # A line that begins so would be something else.
+        # A line with such a beginning would be parsed as a list item or another block.
         if ITEM.match(following) or ASIDE.match(following):
             continue
         parts.append(text[start : end.end(1)])
@@ -37,7 +38,7 @@ def sentences(text: str) -> list[str]:
 
 
 def split(block: list[str], indent: str) -> list[str]:
-    """The lines of a paragraph or an item of a list, whose later lines are indented so."""
+    """Formats a paragraph or a list item; `indent` is that of its following lines."""
     marker = ITEM.match(block[0])
     lead = marker[0] if marker else indent
     first, *rest = sentences(" ".join([block[0][len(lead) :], *block[1:]]).strip())
@@ -92,7 +93,7 @@ def main() -> int:
             path.write_text(new)
         else:
             print(
-                f"{path.relative_to(ROOT)}: more or less than one sentence a line; scripts/sentences.py --fix writes it so"
+                f"{path.relative_to(ROOT)}: lines must have exactly one sentence each; run scripts/sentences.py --fix"
             )
     return int(wrong > 0 and "--fix" not in sys.argv[1:])
 

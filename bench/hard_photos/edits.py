@@ -1,9 +1,9 @@
-"""What happens to photographs: each edit takes a generator of random numbers and two photographs of the size wanted."""
+"""Edits of photographs. Each takes a random number generator and two photographs of the requested size."""
 
 import numpy
 from PIL import Image, ImageChops, ImageDraw, ImageEnhance, ImageFilter, ImageOps
 
-from .graphics import colour, font, gray, named, words
+from .graphics import colour, font, functions_by_kind, gray, words
 
 
 def values(photo):
@@ -15,7 +15,7 @@ def rotated(random, photo, _):
 
 
 def cropped(random, photo, _):
-    """A small piece, as large as the whole was: soft, and of one thing."""
+    """Enlarges a small crop to the full size, which leaves it soft."""
     share = random.uniform(0.1, 0.4)
     width, height = (max(8, round(side * share)) for side in photo.size)
     left, top = int(random.integers(photo.width - width)), int(random.integers(photo.height - height))
@@ -27,7 +27,7 @@ def blurred(random, photo, _):
 
 
 def moved(random, photo, _):
-    """The camera moved while it looked."""
+    """Blurs the photo as if the camera had moved during the exposure."""
     x, y = random.normal(0, 14, 2)
     return gray(
         sum(values(ImageChops.offset(photo, round(x * t), round(y * t))) for t in numpy.linspace(0, 1, 12)) / 12
@@ -135,7 +135,7 @@ def double_exposed(_, photo, other):
     return Image.blend(photo, other, 0.5)
 
 
-KINDS = named(
+KINDS = functions_by_kind(
     rotated, cropped, blurred, moved, low_quality, cast, monochrome, toned, inverted, bilevel, dithered, posterised,
     saturated, underexposed, overexposed, faded, noisy, edges, letterboxed, collage, upside_down, captioned,
     pixelated, double_exposed,

@@ -1,5 +1,5 @@
-"""Pages, codes, charts, maps, screens: drawn pictures of high contrast. Each takes a generator of random numbers and a
-size."""
+"""Draws pictures of high contrast: pages, codes, charts, maps and screens. Each function takes a random number
+generator and a size."""
 
 import numpy
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
@@ -7,8 +7,8 @@ from PIL import Image, ImageDraw, ImageFilter, ImageFont
 BLACK, WHITE = (0, 0, 0), (255, 255, 255)
 
 
-def named(*kinds):
-    """Functions that draw, by the names of their kinds."""
+def functions_by_kind(*kinds):
+    """Returns the functions by kind: the name of the function, with hyphens."""
     return {kind.__name__.replace("_", "-"): kind for kind in kinds}
 
 
@@ -26,14 +26,14 @@ def canvas(size, background=WHITE):
 
 
 def words(random, count):
-    """Words of random letters, as long as English ones are."""
+    """Returns words of random letters, with lengths as in English."""
     letters = numpy.array(list("eeeetttaaaooiinnsshhrrddlucmfwygpbvk"))
-    found = ["".join(random.choice(letters, random.integers(1, 11))) for _ in range(count)]
-    return " ".join(word.capitalize() if random.random() < 0.12 else word for word in found)
+    random_words = ["".join(random.choice(letters, random.integers(1, 11))) for _ in range(count)]
+    return " ".join(word.capitalize() if random.random() < 0.12 else word for word in random_words)
 
 
 def lines_of_text(random, draw, box, size, ink):
-    """Fills the box (left, top, right, bottom) with lines of words; some end early, as those of paragraphs do."""
+    """Fills the box (left, top, right, bottom) with lines of words, some of them short, like the ends of paragraphs."""
     left, top, right, bottom = box
     face = font(size)
     while top + size < bottom:
@@ -120,8 +120,8 @@ def grid(size):
     return numpy.meshgrid(numpy.arange(size[0], dtype=float), numpy.arange(size[1], dtype=float))
 
 
-def turned(random, size):
-    """Coordinates of the pixels, turned by a random angle about the middle."""
+def rotated_grid(random, size):
+    """Returns the coordinates of the pixels, rotated by a random angle about the centre."""
     x, y = grid(size)
     angle = random.uniform(0, numpy.pi) if random.random() < 0.6 else 0.0
     x, y = x - size[0] / 2, y - size[1] / 2
@@ -133,19 +133,19 @@ def gray(values):
 
 
 def checkerboard(random, size):
-    x, y = turned(random, size)
+    x, y = rotated_grid(random, size)
     side = 2 ** random.uniform(1.5, 6.5)
     return gray((numpy.floor(x / side) + numpy.floor(y / side)) % 2 * 255)
 
 
 def stripes(random, size):
-    wave = turned(random, size)[0] * 2 * numpy.pi / 2 ** random.uniform(1.5, 6.5)
+    wave = rotated_grid(random, size)[0] * 2 * numpy.pi / 2 ** random.uniform(1.5, 6.5)
     return gray(255 * (numpy.sin(wave) > 0) if random.random() < 0.5 else 127.5 + 127.5 * numpy.sin(wave))
 
 
 def halftone(random, size):
-    x, y = turned(random, size)
-    pitch, tone = random.uniform(4, 14), turned(random, size)[0]
+    x, y = rotated_grid(random, size)
+    pitch, tone = random.uniform(4, 14), rotated_grid(random, size)[0]
     tone = (tone - tone.min()) / (tone.max() - tone.min())
     dots = numpy.cos(2 * numpy.pi * x / pitch) + numpy.cos(2 * numpy.pi * y / pitch)
     return gray(255 * (dots > 4 * tone - 2))
@@ -353,7 +353,7 @@ def pixel_art(random, size):
 
 
 def gradient(random, size):
-    x, y = turned(random, size)
+    x, y = rotated_grid(random, size)
     along = numpy.hypot(x, y) if random.random() < 0.4 else x
     along = ((along - along.min()) / numpy.ptp(along))[..., None]
     ends = numpy.array([colour(random), colour(random)], dtype=float)
@@ -366,9 +366,9 @@ def flat(random, size):
     )[0]
 
 
-KINDS = named(
+KINDS = functions_by_kind(
     text_page, text_columns, text_large, text_inverted, handwriting, silhouette, blobs, checkerboard, stripes,
     halftone, moire, code_square, code_bars, chart_bars, chart_lines, chart_pie, table,
-) | {"map": street_map} | named(
+) | {"map": street_map} | functions_by_kind(
     screen, editor, line_drawing, blueprint, sheet_music, maze, icon, flag, pixel_art, gradient, flat,
 )  # fmt: skip

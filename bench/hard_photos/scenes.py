@@ -1,14 +1,14 @@
-"""Skies, fog, noise, textures: pictures of low contrast, of few bright points, or of no form. Each takes a generator of
-random numbers and a size."""
+"""Makes pictures of low contrast, with few bright points, or without clear shapes: skies, fog, noise and textures. Each
+function takes a random number generator and a size."""
 
 import numpy
 from PIL import ImageFilter
 
-from .graphics import colour, gray, grid, named
+from .graphics import colour, functions_by_kind, gray, grid
 
 
 def clouds(random, size, slope):
-    """Noise [height, width] in 0..1 whose spectrum falls with this power of the frequency."""
+    """Returns noise [height, width] in 0..1 whose spectrum falls off as the frequency to the power `slope`."""
     frequency = numpy.hypot(numpy.fft.fftfreq(size[1])[:, None], numpy.fft.fftfreq(size[0])[None])
     frequency[0, 0] = 1
     values = numpy.fft.ifft2(numpy.fft.fft2(random.normal(size=(size[1], size[0]))) / frequency**slope).real
@@ -16,13 +16,13 @@ def clouds(random, size, slope):
 
 
 def tinted(values, low, high):
-    """Colours between `low` and `high` for values in 0..1."""
+    """Maps values in 0..1 to colours between `low` and `high`."""
     low, high = numpy.array(low, dtype=float), numpy.array(high, dtype=float)
     return gray(low + values[..., None] * (high - low))
 
 
 def glow(image, radius):
-    """The image with a halo around what is bright."""
+    """Adds a halo around bright areas of an image."""
     halo = numpy.asarray(image.filter(ImageFilter.GaussianBlur(radius)), dtype=float)
     return gray(numpy.asarray(image, dtype=float) + 1.5 * halo)
 
@@ -118,7 +118,7 @@ def mosaic(random, size):
 
 
 def scan(random, size):
-    """Soft ellipses in a dark field, as in a slice of a body."""
+    """Draws soft ellipses in a dark field, as in a tomographic scan of a body."""
     x, y = (axis / side - 0.5 for axis, side in zip(grid(size), size, strict=True))
     picture = 200 / (1 + numpy.exp((numpy.hypot(x / 0.4, y / 0.45) - 1) * 40))
     for _ in range(int(random.integers(3, 9))):
@@ -153,7 +153,7 @@ def bokeh(random, size):
 
 
 def one_pixel_wide(random, size):
-    """Single lines and points on a plain ground: most patches are exactly alike."""
+    """Draws lines one pixel wide on a plain background, so that most patches are identical."""
     ground, ink = sorted(random.choice([0, 128, 255], 2, replace=False), reverse=bool(random.random() < 0.5))
     picture = numpy.full((size[1], size[0]), ground)
     picture[random.integers(0, size[1], int(random.integers(1, 6)))] = ink
@@ -161,7 +161,7 @@ def one_pixel_wide(random, size):
     return gray(picture)
 
 
-KINDS = named(
+KINDS = functions_by_kind(
     noise_white, noise_pink, cloudy_sky, stars, night_city, moonlit, fog, landscape, ripples, weave, mosaic, scan,
     spectrogram, bokeh, one_pixel_wide,
 )  # fmt: skip

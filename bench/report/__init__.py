@@ -1,2 +1,1 @@
-"""Everything that is made of bench/results/: docs/performance.md with its plots, and an HTML page of any files of
-results."""
+"""Renders results: docs/performance.md with its plots from bench/results/, and an HTML page from any result files."""

@@ -1,4 +1,4 @@
-"""Writes docs/performance.md and what belongs to it, checks it, or makes an HTML page of files of results.
+"""Writes docs/performance.md and its accompanying files, checks them, or renders result files as an HTML page.
 
     python3 bench/report                                 writes docs/performance.md, docs/performance/, docs/plots/, and parts of docs/gpu.md and README.md
     python3 bench/report --check                         fails when they are not what bench/results/ says, or when what they show has become too old
@@ -10,7 +10,9 @@ import argparse
 import pathlib
 import sys
 
-sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])  # bench/, instead of this folder
+sys.path[0] = str(
+    pathlib.Path(__file__).resolve().parents[1]
+)  # bench/ replaces this folder, so that `report` is importable
 from report import docs, page  # noqa: E402
 from report.shapes import Damaged  # noqa: E402
 
@@ -19,21 +21,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="bench/report", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument(
-        "--check", action="store_true", help="write nothing; exit with 1 when a document is not what the results say"
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument(
+        "--check", action="store_true", help="write nothing; exit with 1 when a document does not match the results"
     )
-    what.add_argument("--page", metavar="FILE", type=pathlib.Path, help="the page to write, such as report.html")
-    parser.add_argument("--overwrite", action="store_true", help="let --page replace a file that is no page of Fovea")
+    mode.add_argument("--page", metavar="FILE", type=pathlib.Path, help="write an HTML page, such as report.html")
+    parser.add_argument("--overwrite", action="store_true", help="let --page replace a file that Fovea did not write")
     parser.add_argument(
-        "results", metavar="RESULTS", nargs="*", type=pathlib.Path, help="files of results and folders that hold them"
+        "results", metavar="RESULTS", nargs="*", type=pathlib.Path, help="result files, or folders of them"
     )
     options = parser.parse_args()
     if options.check:
         return docs.check()
     if not options.page:
         if options.results:
-            parser.error("files of results are for --page FILE")
+            parser.error("RESULTS require --page FILE")
         return docs.write()
     try:
         html, count, left_out = page.page(options.results or [docs.RESULTS])

@@ -1,5 +1,5 @@
-"""How old results are: the commits since the measured one to the folders that their figures depend on. CONTRIBUTING.md
-says, in a table that this reads, which folders these are and how many commits are too many."""
+"""Computes the age of results: the number of commits since the measured one to the folders that the figures depend on.
+A table in CONTRIBUTING.md, which this module reads, gives these folders and the largest age allowed."""
 
 import dataclasses
 import functools
@@ -10,31 +10,32 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLE = ROOT / "CONTRIBUTING.md"
-GRACE = 10  # commits more until what a page shows fails: not each commit near a limit has to write the page anew
+# Commits beyond the limit before a page fails its check, so that a commit near a limit does not have to regenerate it.
+GRACE = 10
 ROW = re.compile(r"^\| (GPU|CPU|any) \| [^|]+ \| ((?:`\w+` ?)+) \| ((?:`[\w/]+/` ?)+) \| (\d+) \|", re.M)
 
 
-def git(*words: str) -> subprocess.CompletedProcess:
-    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+def git(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 @functools.cache
-def limits(text: str | None = None) -> dict[tuple[str, str], tuple[tuple[str, ...], int]]:
-    """Folders that a result depends on and the most commits to them, by the machine ("GPU" or "CPU") and the section."""
-    found: dict = {}
+def age_limits(text: str | None = None) -> dict[tuple[str, str], tuple[tuple[str, ...], int]]:
+    """Returns the folders that a result depends on and the largest age allowed, by ("GPU" or "CPU", section)."""
+    limits: dict = {}
     for where, names, folders, limit in ROW.findall(text if text is not None else TABLE.read_text()):
-        for place in ("GPU", "CPU") if where == "any" else (where,):
-            found |= {
-                (place, name): (tuple(re.findall(r"`([\w/]+)/`", folders)), int(limit))
+        for hardware in ("GPU", "CPU") if where == "any" else (where,):
+            limits |= {
+                (hardware, name): (tuple(re.findall(r"`([\w/]+)/`", folders)), int(limit))
                 for name in re.findall(r"`(\w+)`", names)
             }
-    return found
+    return limits
 
 
 @functools.cache
 def commits(measured: str, until: str, folders: tuple[str, ...]) -> int | None:
-    """How many commits to these folders there are from the measured one to `until`; None where it is not before that
-    one."""
+    """Returns the number of commits to these folders from the measured commit to `until`, or None where the measured
+    commit is not an ancestor of `until`."""
     if not re.fullmatch(r"[0-9a-f]{7,40}", measured) or git("merge-base", "--is-ancestor", measured, until).returncode:
         return None
     return int(git("rev-list", "--count", f"{measured}..{until}", "--", *folders).stdout)
@@ -60,25 +61,25 @@ class Age:
 
 
 def age(name: str, machine: dict, until: str) -> Age:
-    """Age of a result of this machine. Ends the program for what must not be committed: a result of sources that
-    no commit has, or of no kind that the table knows."""
+    """Returns the age of a result of this machine. Exits for a result that must not be committed: one of a commit
+    outside of this history, or of a section that the table does not list."""
     where = "GPU" if machine.get("gpu") else "CPU"
-    if (where, name) not in limits():
-        sys.exit(f"{TABLE.name} does not say how old `{name}` may be on a {where}")
-    folders, limit = limits()[where, name]
+    if (where, name) not in age_limits():
+        sys.exit(f"{TABLE.name} gives no age limit for `{name}` on a {where}")
+    folders, limit = age_limits()[where, name]
     count = commits(machine.get("commit", "unknown"), until, folders)
     if count is None:
         sys.exit(
-            f"{name} was measured at commit {machine.get('commit', 'unknown')}, which is none before {until[:12]}: measure it with a program that was built "
-            "from a commit of this history"
+            f"{name} was measured at commit {machine.get('commit', 'unknown')}, which is not an ancestor of "
+            f"{until[:12]}: measure it with a program that was built from a commit of this history"
         )
     return Age(count, limit, folders)
 
 
-def base() -> str:
-    """The commit until which a page that is written now counts: the last one of this history that main has, too, for
-    others may be rebased."""
+def base_commit() -> str:
+    """Returns the commit up to which ages are counted: the newest one that is also on main, because later ones may
+    still be rebased."""
     if git("rev-parse", "--is-shallow-repository").stdout.strip() != "false":
-        sys.exit("ages need the whole history of this repository: git fetch --unshallow")
-    found = git("merge-base", "HEAD", "main")
-    return (found.stdout if found.returncode == 0 else git("rev-parse", "HEAD").stdout).strip()[:12]
+        sys.exit("cannot count commits in a shallow clone; run git fetch --unshallow")
+    ancestor = git("merge-base", "HEAD", "main")
+    return (ancestor.stdout if ancestor.returncode == 0 else git("rev-parse", "HEAD").stdout).strip()[:12]

@@ -1,8 +1,9 @@
-"""docs/performance.md with its plots, a page for each machine below docs/performance/, docs/gpu.md's table of accuracy
-and README.md's picture: written from the committed results, bench/results/<machine>/, and checked against them.
+"""Writes docs/performance.md with its plots, a page for each machine below docs/performance/, the accuracy table of
+docs/gpu.md and the picture of README.md from the committed results in bench/results/<machine>/, and checks them against
+the results.
 
-A section is of one run: the newest that has it, if it is not older than CONTRIBUTING.md allows (ages.py). What is too
-old, or was not measured, is named in its place."""
+A section shows a single run: the newest that has it, if it is not older than CONTRIBUTING.md allows (ages.py). Sections
+that are too old or were not measured are named instead."""
 
 import dataclasses
 import json
@@ -48,8 +49,8 @@ An age is the number of commits since the measured one to the folders that matte
 Ages are counted until commit {until}.
 """
 
-# What is measured on a GPU, in the words of the line that tells what is missing.
-ON_GPUS = {
+# Sections measured on a GPU, with the names that the list of missing sections gives them.
+GPU_SECTIONS = {
     "gpu_bench": "the encoder", "gpu_end_to_end": "JPEGs", "accuracy": "accuracy", "kernels": "kernels",
     "texts": "texts", "naflex": "NaFlex",
     "features": "features", "search_times_gpu": "searches", "operators_attention": "operators",
@@ -58,114 +59,123 @@ ON_GPUS = {
 }  # fmt: skip
 
 
-def section_of(title: str, about: str, *made: Callable[[list[Document]], Table]) -> Callable[[list[Document]], str]:
-    return lambda documents: f"### {title}\n\n{about}\n\n" + "\n".join(render(documents).markdown() for render in made)
+def make_section(
+    title: str, introduction: str, *render_functions: Callable[[list[Document]], Table]
+) -> Callable[[list[Document]], str]:
+    return lambda documents: (
+        f"### {title}\n\n{introduction}\n\n" + "\n".join(render(documents).markdown() for render in render_functions)
+    )
 
 
-# What the laboratory's commands left below bench/results/<machine>/, by its kind.
+# Functions that render the laboratory's documents below bench/results/<machine>/, by kind of document.
 LABORATORY: dict[str, Callable[[list[Document]], str]] = {
     "gates": profiles.gates_table,
     "profile": profiles.profile_table,
-    "planted": section_of(
+    "planted": make_section(
         "Planted causes",
         "`bench/planted.py`: a known cause of slowness, what `fovea kernel profile` says of it, and what `fovea kernel compare` says of it beside the "
         "kernel without it.", verdicts.planted_causes),
-    "verdicts": section_of("Verdicts on known differences", "`fovea kernel compare`, run after run.",
+    "verdicts": make_section("Verdicts on known differences", "`fovea kernel compare`, run after run.",
     verdicts.known_differences),
-    "compare": section_of(
+    "compare": make_section(
         "Comparisons", "`fovea kernel compare`: A and B in turns on one GPU; the ratio is B's time to A's.",
         verdicts.comparisons),
     "ledger": evolution.table,
-    "judge": section_of(
+    "judge": make_section(
         "Foreign kernels",
         "`python -m fovea.lab.judge`: verdicts on answers in KernelBench's form. The speed-up is over Model; spreads are from the first to the third quartile "
         "of the times, and AMBIGUOUS means that the times differ by no more.", verdicts.judgements),
     "sanitizers": verdicts.sanitizers_table,
-    "hostile": section_of(
+    "hostile": make_section(
         "Hostile proposers",
         "`fovea kernel evolve` on the GPU with a proposer that misbehaves once: it hangs, writes garbage, or proposes a kernel that never ends.",
         verdicts.misdeeds),
-    "gate_planted": section_of(
+    "gate_planted": make_section(
         "Gates and a planted slow-down",
         "`fovea kernel profile --gate`, and which kernel attention runs by the record of it (`FOVEA_GATE_RECORD`).",
         verdicts.planted_gates, verdicts.planted_choices),
 }  # fmt: skip
 
 
-def titled(name: str) -> str:
-    return ON_GPUS.get(name, name.replace("_", " "))
+def section_title(name: str) -> str:
+    return GPU_SECTIONS.get(name, name.replace("_", " "))
 
 
 def guide(text: str, until: str) -> str:
-    """The guide with its table of accuracy, of the newest result on a GPU that is not too old."""
-    results = [runs.parsed(path.read_text()) for path in runs.in_order(RESULTS.glob("nvidia-*/*.json"))]
+    """Returns the text of docs/gpu.md with its accuracy table, from the newest result on a GPU that is not too old."""
+    results = [runs.parse_result(path.read_text()) for path in runs.oldest_first(RESULTS.glob("nvidia-*/*.json"))]
     results = [
         result for result in results if "accuracy" in result and ages.age("accuracy", result["machine"], until).allowed
     ]
     if not results:
-        return between(text, "No result of `bench/gpu_accuracy.py` on a GPU is recent enough to be shown.\n")
+        return replace_generated(text, "No result of `bench/gpu_accuracy.py` on a GPU is recent enough to be shown.\n")
     accuracy, machine = results[-1]["accuracy"], results[-1]["machine"]
     missed = gpu_sections.shortfalls(accuracy)
     reached = (
         "bf16 is nearer to fp32 than torch's bf16 in the mean and in the 1st percentile; recall@10 is at most 0.005 (int8) and "
         "0.01 (fp8) below that of torch's bf16"
     )
-    told = table(gpu_sections.ACCURACY_COLUMNS, gpu_sections.accuracy_rows(accuracy))
-    told += f"\n{measured(machine, 'accuracy', until)}\n\n"
-    return between(
-        text, told + (f"What falls short of our own bars: {'; '.join(missed)}" if missed else reached) + ".\n"
+    written = table(gpu_sections.ACCURACY_COLUMNS, gpu_sections.accuracy_rows(accuracy))
+    written += f"\n{measurement_line(machine, 'accuracy', until)}\n\n"
+    return replace_generated(
+        text, written + (f"What falls short of our own bars: {'; '.join(missed)}" if missed else reached) + ".\n"
     )
 
 
-def between(text: str, written: str) -> str:
+def replace_generated(text: str, written: str) -> str:
     before, _, rest = text.partition(BEGIN)
     return before + BEGIN + written + END + rest.partition(END)[2]
 
 
 def readme(text: str, pictures: dict[str, plots.Plot]) -> str:
-    """README.md with the encoder's picture: on a GPU, or else on CPUs."""
+    """Returns the text of README.md with the encoder's picture: of a GPU, or else of CPUs."""
     shown = sorted(name for name in pictures if name.startswith("encoder-"))
     shown = [name for name in shown if "nvidia" in name] or shown
-    return between(text, "".join(f"![{pictures[name].title}](docs/{PLOTS.name}/{name})\n" for name in shown[:1]))
+    return replace_generated(
+        text, "".join(f"![{pictures[name].title}](docs/{PLOTS.name}/{name})\n" for name in shown[:1])
+    )
 
 
-def measured(machine: dict, name: str, until: str) -> str:
+def measurement_line(machine: dict, name: str, until: str) -> str:
     versions = ", ".join(f"{k} {v}" for k, v in machine["versions"].items())
     return f"Measured {machine['date']} at commit {machine['commit']}, {ages.age(name, machine, until)}; {versions}."
 
 
 def documents(folder: pathlib.Path) -> dict[str, list[Document]]:
-    """Documents of a machine's subfolders, from the oldest to the newest. Ends the program for what is none: such
-    a file must not be committed."""
-    found: dict[str, list[Document]] = {}
+    """Returns the documents in a machine's subfolders by kind, oldest first. Exits for a file that is not a result,
+    which must not be committed."""
+    documents_by_kind: dict[str, list[Document]] = {}
     for path in sorted(path for path in folder.glob("*/**/*") if path.suffix in (".json", ".jsonl")):
         if path.parent.name == "hostile":
-            continue  # ledgers whose verdict hostile.json has
+            continue  # the verdict on these ledgers is in hostile.json
         try:
             document = read(path)
             for content, shape, name in parts(document):
                 shapes.check(content, shape, name)
         except shapes.Damaged as error:
-            sys.exit(f"{path} is no result: {error}")
+            sys.exit(f"{path} is not a valid result: {error}")
         cause = path.stem.rpartition("-")[0] if path.parent.name == "planted" else ""
-        found.setdefault("planted" if cause else document.kind, []).append(dataclasses.replace(document, cause=cause))
-    for group in found.values():
+        documents_by_kind.setdefault("planted" if cause else document.kind, []).append(
+            dataclasses.replace(document, cause=cause)
+        )
+    for group in documents_by_kind.values():
         group.sort(key=lambda document: document.order)
-    return found
+    return documents_by_kind
 
 
 @dataclasses.dataclass
 class Machine:
-    """The newest result of each section and the documents that are not too old, and the ages of what is."""
+    """The newest result of each section and the documents, as far as they are not too old, and the ages of those that
+    are."""
 
     name: str
-    hardware: dict  # as it was when it was last measured
+    hardware: dict  # of the latest measurement
     found: dict[str, tuple]
     documents: dict[str, list[Document]]
     old: dict[str, tuple[str, ages.Age]]
 
 
-def machine_of(folder: pathlib.Path, until: str) -> Machine:
+def read_machine(folder: pathlib.Path, until: str) -> Machine:
     newest = runs.newest(folder)
     machine = Machine(folder.name, newest["machine"][0] if "machine" in newest else {}, {}, {}, {})
     for name, (result, measured_on) in newest.items():
@@ -179,7 +189,11 @@ def machine_of(folder: pathlib.Path, until: str) -> Machine:
         if kind not in LABORATORY:
             continue
         dated = [(document, ages.age(kind, document.machine, until)) for document in group]
-        shown = [dataclasses.replace(document, told=told(document, age)) for document, age in dated if age.allowed]
+        shown = [
+            dataclasses.replace(document, provenance=provenance(document, age))
+            for document, age in dated
+            if age.allowed
+        ]
         if shown:
             machine.documents[kind] = shown
         else:
@@ -187,29 +201,29 @@ def machine_of(folder: pathlib.Path, until: str) -> Machine:
     return machine
 
 
-def told(document: Document, age: ages.Age) -> str:
+def provenance(document: Document, age: ages.Age) -> str:
     content = document.json["run"] if document.kind == "ledger" else document.json
     early = f", stopped early: {content['partial']}" if "partial" in content else ""
     return f"{document.when}{early}, {age.count} commit{'s' * (age.count != 1)} ago"
 
 
-def hardware_of(machine: Machine) -> str:
+def hardware_text(machine: Machine) -> str:
     if not machine.hardware:
         return ""
     cpu = machine.hardware["cpu"]
     text = f"{cpu['cores']} cores, {cpu['model']} ({', '.join(cpu['isa'])}), {machine.hardware['memory_gib']} GiB."
     if gpu := machine.hardware.get("gpu"):
         forms = {"driver": "driver {}", "power_limit_w": "{} W", "max_sm_clock_mhz": "up to {} MHz"}
-        told = [form.format(gpu[key]) for key, form in forms.items() if key in gpu]
-        text += f"\n\n{', '.join([gpu['name'], *told])}."
+        details = [form.format(gpu[key]) for key, form in forms.items() if key in gpu]
+        text += f"\n\n{', '.join([gpu['name'], *details])}."
     return text
 
 
 def machine_page(machine: Machine, until: str) -> str:
-    """The newest result of each section of one machine, and in a line what is not there."""
-    text = f"# {machine.name}\n\n{hardware_of(machine)}\n\n[performance.md](../performance.md) says what the figures mean, and counts the ages until its commit.\n\n"
+    """Returns a machine's page: the newest result of each section, and the names of the sections that are missing."""
+    text = f"# {machine.name}\n\n{hardware_text(machine)}\n\n[performance.md](../performance.md) says what the figures mean, and counts the ages until its commit.\n\n"
     missing = [
-        f"{titled(name)} ({commit[:12]}: {age.count} commits, {age.limit} are allowed)"
+        f"{section_title(name)} ({commit[:12]}: {age.count} commits, {age.limit} are allowed)"
         for name, (commit, age) in machine.old.items()
     ]
     on_gpu = (
@@ -218,7 +232,7 @@ def machine_page(machine: Machine, until: str) -> str:
         or machine.name.startswith("nvidia-")
     )
     known = {*machine.found, *machine.documents, *machine.old}
-    never = [titled(name) for name in ON_GPUS if name not in known] if on_gpu else []
+    never = [section_title(name) for name in GPU_SECTIONS if name not in known] if on_gpu else []
     if missing:
         text += f"Too old to be shown: {'; '.join(missing)}.\n\n"
     if never:
@@ -226,7 +240,7 @@ def machine_page(machine: Machine, until: str) -> str:
     for name, render in sections.SECTIONS.items():
         if name in machine.found:
             result, measured_on = machine.found[name]
-            text += f"{render(result)}\n{measured(measured_on, name, until)}\n\n"
+            text += f"{render(result)}\n{measurement_line(measured_on, name, until)}\n\n"
     text += "".join(
         f"{render(machine.documents[kind])}\n" for kind, render in LABORATORY.items() if kind in machine.documents
     )
@@ -234,10 +248,10 @@ def machine_page(machine: Machine, until: str) -> str:
 
 
 def machines(until: str) -> list[Machine]:
-    """Machines, those with a GPU first."""
+    """Returns the machines, those with an NVIDIA GPU first."""
     folders = [path for path in RESULTS.glob("*") if path.is_dir()]
     folders.sort(key=lambda path: (not path.name.startswith("nvidia-"), path.name))
-    return [machine_of(path, until) for path in folders]
+    return [read_machine(path, until) for path in folders]
 
 
 def front_page(pictures: dict[str, plots.Plot], shown: list[Machine], until: str) -> str:
@@ -245,25 +259,25 @@ def front_page(pictures: dict[str, plots.Plot], shown: list[Machine], until: str
     listed = ""
     for machine in shown:
         link = f"[{machine.name}]({MACHINES.name}/{machine.name}.md)"
-        listed += f"- {link}: {' '.join(hardware_of(machine).split())}\n"
+        listed += f"- {link}: {' '.join(hardware_text(machine).split())}\n"
     return formatted(INTRODUCTION.format(
         pictures="\n".join(f"![{picture.title}]({PLOTS.name}/{name})\n" for name, picture in pictures.items()),
         table=table(headlines.COLUMNS, rows), machines=listed, until=until))  # fmt: skip
 
 
 def too_old(shown: list[Machine]) -> list[str]:
-    """What the pages show, or the program chooses kernels by, and is by now older than CONTRIBUTING.md allows."""
-    found = []
+    """Returns the names of results on the pages that have become older than CONTRIBUTING.md allows."""
+    overdue_results = []
     for machine in shown:
         dated = [(name, measured_on) for name, (_, measured_on) in machine.found.items()]
         dated += [(kind, document.machine) for kind, group in machine.documents.items() for document in group]
         overdue = (name for name, measured_on in dated if ages.age(name, measured_on, "HEAD").overdue)
-        found += [f"{machine.name}: {titled(name)}" for name in overdue]
-    return list(dict.fromkeys(found))
+        overdue_results += [f"{machine.name}: {section_title(name)}" for name in overdue]
+    return list(dict.fromkeys(overdue_results))
 
 
 def old_records() -> list[str]:
-    """The age of each record of gates that the program has; those that are too old fail."""
+    """Prints the age of each committed record of gates, and returns a message for each one that is too old."""
     old = []
     for path in sorted(RECORDS.glob("*.json")):
         age = ages.age("gate_record", json.loads(path.read_text())["machine"], "HEAD")
@@ -291,32 +305,37 @@ def generated() -> list[pathlib.Path]:
 
 
 def check() -> int:
-    """Against what the page says of itself, so that it stays what it is while commits follow; and its ages as of now."""
+    """Checks the documents against the results. Ages are counted until the commit that the page names, so that later
+    commits do not change the page; whether a result is too old is decided by its age as of now."""
     named = UNTIL.search(PAGE.read_text()) if PAGE.exists() else None
     if not named or ages.git("merge-base", "--is-ancestor", named[1], "HEAD").returncode:
-        print(f"{PAGE.relative_to(ROOT)} counts until no commit of this history; run {COMMAND}")
+        print(f"{PAGE.relative_to(ROOT)} counts ages until a commit that is not in this history; run {COMMAND}")
         return 1
     shown = machines(named[1])
     written = everything(shown, named[1])
     wrong = [
-        f"{path.relative_to(ROOT)} is not what bench/results/ says; run {COMMAND}"
+        f"{path.relative_to(ROOT)} does not match bench/results/; run {COMMAND}"
         for path, text in written.items() if not path.exists() or path.read_text() != text
     ]  # fmt: skip
     wrong += [
-        f"{path.relative_to(ROOT)} is nothing that bench/report writes" for path in generated() if path not in written
+        f"{path.relative_to(ROOT)} was not written by bench/report" for path in generated() if path not in written
     ]
     wrong += [
-        f"docs/performance.md shows what is too old by now: {name}; measure it again, or run {COMMAND}, which then names it as missing"
+        f"docs/performance.md shows a result that has become too old: {name}; measure it again, or run {COMMAND}, "
+        "which then lists it as missing"
         for name in too_old(shown)
     ]
     wrong += old_records()
-    fine = "docs/performance.md, the pages of its machines, its plots, docs/gpu.md and README.md are what bench/results/ says, and nothing shown is too old"
-    print("\n".join(wrong or [fine]))
+    success = (
+        "docs/performance.md, its machines' pages and plots, docs/gpu.md and README.md match bench/results/, "
+        "and no result is too old"
+    )
+    print("\n".join(wrong or [success]))
     return 1 if wrong else 0
 
 
 def write() -> int:
-    until = ages.base()
+    until = ages.base_commit()
     written = everything(machines(until), until)
     for path in generated():
         path.unlink()

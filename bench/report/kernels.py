@@ -1,13 +1,12 @@
-"""The page's sections of what bench/run_gpu.py measured: kernels below their roofs, the encoder, and how kernels
-changed."""
+"""Renders results of bench/run_gpu.py on the page: rooflines of kernels, the encoder, and the history of kernels."""
 
 import dataclasses
 import re
 from collections.abc import Sequence
 
-from report.markup import Html, breakable, element, figure, folded, joined
+from report.markup import Html, breakable, element, figure, folded, join_html
 from report.results import Document
-from report.shapes import batch_of, rate_of
+from report.shapes import batch_size, images_per_second
 from report.svg import Axes, Picture
 from report.tables import Table, digits, duration, percent, times
 
@@ -20,8 +19,8 @@ class Kernel:
 
     device: str
     when: str
-    roofs: dict  # of the run
-    order: int  # of the result: newer ones have more
+    roofs: dict  # ceilings measured in the same run
+    order: int  # position of the result; newer results have larger numbers
     json: dict
 
     def __post_init__(self) -> None:
@@ -38,12 +37,13 @@ class Kernel:
 
     @property
     def group(self) -> int:
-        if self.description.startswith("gemm"):  # by its operands: a GPU without a rate for them has such products, too
+        # The description tells the operands' types; `matrix_ceiling` does not, as some GPUs have no rate for 8 bits.
+        if self.description.startswith("gemm"):
             return 0 if re.search("8 x |e4m3 x ", self.description) else 1
         return 2 if self.description.startswith("attention") else 3
 
     def best_peer(self) -> str:
-        """The fastest that does the whole work, with how many times as long it takes."""
+        """Returns the name of the fastest peer that gives the same result, and its time relative to this kernel's."""
         best = min((peer for peer in self.peers if peer["same_result"]), key=lambda peer: peer["seconds"], default=None)
         if not best:
             return ""
@@ -51,15 +51,15 @@ class Kernel:
 
 
 def kernels(documents: Sequence[Document]) -> dict[tuple[str, str, str], list[Kernel]]:
-    """Times of each device, card and case, from the oldest to the newest. Plans are for those who choose one; what the
-    launcher chose is shown."""
-    found: dict[tuple[str, str, str], list[Kernel]] = {}
+    """Returns the times of each device, card and case, oldest first. Only the launcher's choice is included, not the
+    timings of explicit plans."""
+    kernels_by_case: dict[tuple[str, str, str], list[Kernel]] = {}
     for order, document in enumerate(documents):
         for timing in document.json.get("kernels", {}).get("figures", []):
             if not timing.get("plan"):
                 kernel = Kernel(document.device, document.when, document.json["kernels"], order, timing)
-                found.setdefault((kernel.device, kernel.card, kernel.case), []).append(kernel)
-    return dict(sorted(found.items()))
+                kernels_by_case.setdefault((kernel.device, kernel.card, kernel.case), []).append(kernel)
+    return dict(sorted(kernels_by_case.items()))
 
 
 def roofline(documents: Sequence[Document]) -> Html:
@@ -69,37 +69,37 @@ def roofline(documents: Sequence[Document]) -> Html:
     if not groups:
         return Html()
     figures = []
-    for (device, group), found in sorted(groups.items()):
-        found.sort(key=lambda kernel: (kernel.intensity, kernel.card, kernel.case))
+    for (device, group), members in sorted(groups.items()):
+        members.sort(key=lambda kernel: (kernel.intensity, kernel.card, kernel.case))
         title = f"{GROUPS[group]} on {device}"
         rows = [
             [element("b", i + 1) if kernel.flops > 0 else "",
-             joined(breakable(kernel.card), element("small", *words_below(kernel))), duration(kernel.seconds),
+             join_html(breakable(kernel.card), element("small", *subtitle(kernel))), duration(kernel.seconds),
              digits(kernel.reached * 1e-12) if kernel.flops > 0 else "-", percent(kernel.share_of_roof)]
-            for i, kernel in enumerate(found)
+            for i, kernel in enumerate(members)
         ]  # fmt: skip
         columns = " | kernel, and how many times as long the best peer takes | #time | #TFLOP/s | #of roof"
-        figures.append(figure(title, roof_chart(title, found), Table(title, columns, rows).html()))
-    about = (
+        figures.append(figure(title, roof_chart(title, members), Table(title, columns, rows).html()))
+    introduction = (
         "Each number is a kernel, in its newest result. A circle is a peer on the same problem: below ours, it is slower. Roofs are rates that the same "
         "run measured; peers that leave part of the work undone are circles, and not in the tables."
     )
-    return joined(element("p", about), element("div", *figures, class_="grid wide"))
+    return join_html(element("p", introduction), element("div", *figures, class_="grid wide"))
 
 
-def words_below(kernel: Kernel) -> list[Html]:
+def subtitle(kernel: Kernel) -> list[Html]:
     peer = kernel.best_peer()
-    return [breakable(kernel.case)] + ([Html("<br>"), joined(peer)] if peer else [])
+    return [breakable(kernel.case)] + ([Html("<br>"), join_html(peer)] if peer else [])
 
 
-def roof_chart(title: str, found: list[Kernel]) -> Html:
-    shown = [(i + 1, kernel) for i, kernel in enumerate(found) if kernel.flops > 0]
+def roof_chart(title: str, members: list[Kernel]) -> Html:
+    shown = [(i + 1, kernel) for i, kernel in enumerate(members) if kernel.flops > 0]
     if not shown:
         return Html()
     roofs = max((kernel for _, kernel in shown), key=lambda kernel: kernel.order).roofs
     copy, l2 = roofs["copy_bytes_per_second"] * 1e-12, (roofs.get("l2_bytes_per_second") or 0) * 1e-12
     bf16, e4m3 = ((roofs.get(name) or 0) * 1e-12 for name in ("bf16_flops", "e4m3_flops"))
-    matrix = max(kernel.matrix for kernel in found) * 1e-12
+    matrix = max(kernel.matrix for kernel in members) * 1e-12
     xs = [kernel.intensity for _, kernel in shown]
     dots = [
         (kernel, peer, (kernel.intensity, kernel.flops / peer["seconds"] * 1e-12))
@@ -119,26 +119,26 @@ def roof_chart(title: str, found: list[Kernel]) -> Html:
     picture.field = (54, 26, 416, 264)
     for _, kernel in shown:
         picture.keep_free(axes.place(kernel.intensity, kernel.reached * 1e-12), 4)
-    for _, _, place in dots:
-        picture.keep_free(axes.place(*place), 3)
-    slope(axes, copy, matrix, f"copy {digits(copy)} TB/s")
-    slope(axes, l2, matrix, f"L2 {digits(l2)} TB/s")
-    flat(axes, bf16, copy, f"bf16 {digits(bf16)}")
+    for _, _, point in dots:
+        picture.keep_free(axes.place(*point), 3)
+    draw_memory_roof(axes, copy, matrix, f"copy {digits(copy)} TB/s")
+    draw_memory_roof(axes, l2, matrix, f"L2 {digits(l2)} TB/s")
+    draw_level_roof(axes, bf16, copy, f"bf16 {digits(bf16)}")
     if matrix > 1.5 * bf16:
-        flat(axes, e4m3, copy, f"8 bits {digits(e4m3)}")
-    for kernel, peer, place in dots:
-        told = f"{kernel.card}: {peer['name']}, {duration(peer['seconds'])}, {digits(place[1])} TFLOP/s"
-        picture.dot(axes.place(*place), 3.5, "peer", told)
+        draw_level_roof(axes, e4m3, copy, f"8 bits {digits(e4m3)}")
+    for kernel, peer, point in dots:
+        details = f"{kernel.card}: {peer['name']}, {duration(peer['seconds'])}, {digits(point[1])} TFLOP/s"
+        picture.dot(axes.place(*point), 3.5, "peer", details)
     for i, kernel in shown:
-        told = f"{i}. {kernel.card} {kernel.description}: {duration(kernel.seconds)}, {digits(kernel.reached * 1e-12)} TFLOP/s, {percent(kernel.share_of_roof)} of the roof"
-        picture.dot(axes.place(kernel.intensity, kernel.reached * 1e-12), 4.5, "ours", told)
+        details = f"{i}. {kernel.card} {kernel.description}: {duration(kernel.seconds)}, {digits(kernel.reached * 1e-12)} TFLOP/s, {percent(kernel.share_of_roof)} of the roof"
+        picture.dot(axes.place(kernel.intensity, kernel.reached * 1e-12), 4.5, "ours", details)
     for i, kernel in shown:
         picture.label(axes.place(kernel.intensity, kernel.reached * 1e-12), str(i), "name")
     return picture.html()
 
 
-def slope(axes: Axes, rate: float, matrix: float, name: str) -> None:
-    """The rate of a memory, up to the matrix units' rate."""
+def draw_memory_roof(axes: Axes, rate: float, matrix: float, name: str) -> None:
+    """Draws the roof of a memory's rate, up to the rate of the matrix units."""
     if rate <= 0:
         return
     low = max(axes.x.low, axes.y.low / rate)
@@ -149,36 +149,40 @@ def slope(axes: Axes, rate: float, matrix: float, name: str) -> None:
         axes.picture.label(axes.place(middle, middle * rate), name, "tick")
 
 
-def flat(axes: Axes, rate: float, copy: float, name: str) -> None:
+def draw_level_roof(axes: Axes, rate: float, copy: float, name: str) -> None:
     low = max(rate / copy, axes.x.low)
     if low < axes.x.high and axes.y.low < rate < axes.y.high:
-        places = axes.line([(low, rate), (axes.x.high, rate)], "roof")
-        axes.picture.keep_line_free(places)
-        right, y = places[-1]
+        points = axes.line([(low, rate), (axes.x.high, rate)], "roof")
+        axes.picture.keep_line_free(points)
+        right, y = points[-1]
         axes.picture.text((right, y - 5), name, "tick", "end")
         axes.picture.keep_free((right - 40, y - 9), 40, 10)
 
 
 def encoder(documents: Sequence[Document]) -> Html:
-    """Images per second by batch size. A newer result of a section replaces the older one."""
+    """Renders images per second by batch size. A newer result of a section replaces an older one."""
     newest: dict[str, dict[str, dict[str, tuple[str, dict[float, float]]]]] = {}
     for document in documents:
         for section in ("gpu_bench", "encoder", "torch_encoder"):
             lines: dict[str, tuple[str, dict[float, float]]] = {}
             for entry in document.json.get(section, []):
-                if rate := rate_of(entry):
+                if rate := images_per_second(entry):
                     engine = entry.get("engine") or entry.get("peer") or "fovea"
                     name = ", ".join(filter(None, [engine, entry.get("precision")]))
-                    lines.setdefault(name, (document.when, {}))[1][batch_of(entry)] = rate
+                    lines.setdefault(name, (document.when, {}))[1][batch_size(entry)] = rate
             if lines:
                 newest.setdefault(document.device, {})[section] = lines
     figures = []
     for device, sections in sorted(newest.items()):
-        lines = dict(sorted((name, line) for found in reversed(sections.values()) for name, line in found.items()))
+        lines = dict(
+            sorted(
+                (name, line) for section_lines in reversed(sections.values()) for name, line in section_lines.items()
+            )
+        )
         batches = sorted({batch for _, rates in lines.values() for batch in rates})
         rows = [
             [
-                joined(name, element("small", when)),
+                join_html(name, element("small", when)),
                 *(digits(rates[batch]) if batch in rates else "-" for batch in batches),
             ]
             for name, (when, rates) in lines.items()
@@ -186,24 +190,24 @@ def encoder(documents: Sequence[Document]) -> Html:
         title = f"Images per second on {device}"
         columns = " | ".join(["engine", *(f"#batch {batch:g}" for batch in batches)])
         figures.append(figure(title, Table(title, columns, rows).html()))
-    return joined(*figures)
+    return join_html(*figures)
 
 
 def history(documents: Sequence[Document]) -> Html:
-    """A kernel's time over the results."""
-    found = kernels(documents).values()
+    """Renders each kernel's times in all results, as charts and as a table."""
+    kernel_groups = kernels(documents).values()
     rows = [
         [kernel.card, kernel.case, kernel.device, kernel.when, duration(kernel.seconds), f"{kernel.spread:.1%}",
          kernel.best_peer()]
-        for results in found for kernel in results
+        for results in kernel_groups for kernel in results
     ]  # fmt: skip
     if not rows:
         return Html()
-    about = "Time of each kernel in every result that has it, from the oldest to the newest; lower is better. Those measured once are in the table."
-    charts = [history_chart(results) for results in found if len(results) > 1]
+    introduction = "Time of each kernel in every result that has it, from the oldest to the newest; lower is better. Those measured once are in the table."
+    charts = [history_chart(results) for results in kernel_groups if len(results) > 1]
     columns = "card | case | device | result | #time | #spread | to the best peer"
-    return joined(
-        element("p", about),
+    return join_html(
+        element("p", introduction),
         element("div", *charts, class_="grid small"),
         folded(f"All {len(rows)} figures as a table", Table("Times of kernels over the results", columns, rows).html()),
     )
@@ -215,18 +219,18 @@ def history_chart(results: list[Kernel]) -> Html:
     low = min(kernel.seconds * (1 - kernel.spread) for kernel in results)
     high = max(kernel.seconds * (1 + kernel.spread) for kernel in results)
     middle = (low + high) / 2
-    half = max((high - low) / 2 * 1.15, 0.06 * middle)  # a change of a percent is not to look like more
-    about = f"{duration(first.seconds)} in {first.when}, {duration(last.seconds)} in {last.when}"
-    picture = Picture(300, 92, f"{last.card} {last.case}", about)
+    half = max((high - low) / 2 * 1.15, 0.06 * middle)  # keeps small changes from filling the chart
+    summary = f"{duration(first.seconds)} in {first.when}, {duration(last.seconds)} in {last.when}"
+    picture = Picture(300, 92, f"{last.card} {last.case}", summary)
     axes = Axes(picture, (16, 12, 284, 74), (0, len(results) - 1), (middle - half, middle + half), logarithmic=False)
     for i, kernel in enumerate(results):
         axes.line([(i, kernel.seconds * (1 - kernel.spread)), (i, kernel.seconds * (1 + kernel.spread))], "whisker")
-    places = axes.line([(i, kernel.seconds) for i, kernel in enumerate(results)], "course")
-    for place, kernel in zip(places, results, strict=True):
-        picture.dot(place, 4, "ours", f"{kernel.when}: {duration(kernel.seconds)} ±{kernel.spread:.1%}")
+    points = axes.line([(i, kernel.seconds) for i, kernel in enumerate(results)], "course")
+    for point, kernel in zip(points, results, strict=True):
+        picture.dot(point, 4, "ours", f"{kernel.when}: {duration(kernel.seconds)} ±{kernel.spread:.1%}")
     picture.text((6, 89), first.when[:10], "tick")
     picture.text((294, 89), last.when[:10], "tick", "end")
     kind = "better" if change < -0.01 else "worse" if change > 0.01 else "same"
     moved = element("span", f"{change:+.1%}", class_=kind)
-    told = element("p", element("b", duration(last.seconds)), " ", moved, f" over {len(results)} results")
-    return figure(joined(last.card, " ", element("small", last.case)), told, picture.html())
+    details = element("p", element("b", duration(last.seconds)), " ", moved, f" over {len(results)} results")
+    return figure(join_html(last.card, " ", element("small", last.case)), details, picture.html())

@@ -1,43 +1,43 @@
-"""HTML and SVG, element by element. What is not `Html` is text and gets escaped, so that nothing in a file becomes
-markup."""
+"""Builds HTML and SVG, element by element. Anything that is not `Html` is escaped as text, so that the content of a
+result file never becomes markup."""
 
 import html
 import re
 
 
 class Html(str):
-    """Markup, as it stands."""
+    """Text that is markup already, and is not escaped."""
 
 
 def printable(text: object) -> str:
-    """Text on one line, in which nothing is invisible or obeyed by a terminal."""
+    """Returns the text on one line, with escapes for unprintable characters and terminal controls."""
     one_line = re.sub(r"\s*\n\s*", " ", str(text))
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in one_line)
 
 
-def joined(*parts: object) -> Html:
+def join_html(*parts: object) -> Html:
     return Html(
         "".join(part if isinstance(part, Html) or part == "\n" else html.escape(printable(part)) for part in parts)
     )
 
 
 def element(tag: str, *inside: object, **attributes: object) -> Html:
-    """`class_` is an attribute whose name Python keeps for itself, and `data_of` is written data-of; None leaves one
-    out."""
-    given = ((name.rstrip("_").replace("_", "-"), value) for name, value in attributes.items() if value is not None)
-    named = "".join(f' {name}="{joined(value)}"' for name, value in given)
-    return Html(f"<{tag}{named}>{joined(*inside)}</{tag}>")
+    """Returns an element. `class_` gives the attribute class, a reserved word in Python, and `data_of` gives data-of;
+    an attribute that is None is left out."""
+    pairs = ((name.rstrip("_").replace("_", "-"), value) for name, value in attributes.items() if value is not None)
+    named = "".join(f' {name}="{join_html(value)}"' for name, value in pairs)
+    return Html(f"<{tag}{named}>{join_html(*inside)}</{tag}>")
 
 
 def breakable(name: str) -> Html:
-    """A name that may be broken behind its underlines."""
-    return Html(joined(name).replace("_", "_<wbr>"))
+    """Returns a name with a possible line break after each underscore."""
+    return Html(join_html(name).replace("_", "_<wbr>"))
 
 
-def coded(text: str) -> Html:
-    """What stands between grave accents is code."""
-    found = re.fullmatch(r"([^`]*)`(.*)`([^`]*)", text, re.S)
-    return joined(found[1], element("code", found[2]), found[3]) if found else joined(text)
+def code_spans(text: str) -> Html:
+    """Returns the text with the part between backticks as a code element."""
+    match = re.fullmatch(r"([^`]*)`(.*)`([^`]*)", text, re.S)
+    return join_html(match[1], element("code", match[2]), match[3]) if match else join_html(text)
 
 
 def folded(summary: str, *inside: object) -> Html:

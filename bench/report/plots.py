@@ -1,7 +1,7 @@
-"""The pictures of docs/performance.md, docs/plots/*.svg, drawn from the committed results.
+"""Draws the pictures of docs/performance.md, docs/plots/*.svg, from the committed results.
 
-700 units wide, for light and dark pages. Colours are Okabe and Ito's, which colour-blind readers can tell apart; what
-a colour says is also written beside it. Titles are findings: their figures are computed here, too."""
+Pictures are 700 units wide, for light and dark pages. Colours are those of Okabe and Ito, which colour-blind readers
+can distinguish, and every coloured line is also labelled. Titles state findings, whose figures are computed here."""
 
 import math
 
@@ -33,7 +33,7 @@ text { font: 13px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-seri
 
 
 class Plot(Picture):
-    """A file of its own, under a title and a note of what was measured."""
+    """A picture in a file of its own, with a title and a note about the measurement."""
 
     def __init__(self, title: str, note: str, height: int):
         super().__init__(WIDTH, height, title)
@@ -46,18 +46,18 @@ class Plot(Picture):
         return self.html(xmlns="http://www.w3.org/2000/svg", width=WIDTH, height=f"{self.height:g}")
 
 
-def apart(wanted: list[float], least: float, low: float, high: float) -> list[float]:
-    """Positions in the order of `wanted`, near it, `least` apart and between low and high."""
-    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    placed = [0.0] * len(wanted)
+def spread_out(targets: list[float], distance: float, low: float, high: float) -> list[float]:
+    """Returns positions near `targets`, in the same order, at least `distance` apart and between `low` and `high`."""
+    order = sorted(range(len(targets)), key=lambda i: targets[i])
+    placed = [0.0] * len(targets)
     position = low
     for i in order:
-        position = placed[i] = max(wanted[i], position)
-        position += least
+        position = placed[i] = max(targets[i], position)
+        position += distance
     limit = high
     for i in reversed(order):
         limit = placed[i] = min(placed[i], limit)
-        limit -= least
+        limit -= distance
     return placed
 
 
@@ -66,14 +66,14 @@ def rate(value: float) -> str:
 
 
 def encoder_on_gpu(name: str, run: dict, machine: dict) -> Plot:
-    """Images per second by batch size, by the GPU's own time, with pixels in its memory; factors are of all batch
-    sizes that both sides have."""
+    """Draws images per second by batch size, by the GPU's own time, with pixels in its memory. The factors in the title
+    cover all batch sizes that both sides have."""
     lines: dict[tuple[str, str], dict[int, float]] = {}
     for row in gpu_sections.gpu_encoder_rows(run["ours"], run["peers"]):
         engine = row["engine"].removesuffix(" max-autotune")
         lines.setdefault((engine, row["precision"]), {})[row["batch"]] = row["rate"]
-    told, compared = factors(lines)
-    title = f"{name}: {', '.join(told)}" if told else f"On an {name}, without peers"
+    details, compared = speed_factors(lines)
+    title = f"{name}: {', '.join(details)}" if details else f"On an {name}, without peers"
     batches = sorted({batch for line in lines.values() for batch in line})
     sizes = f"; factors at batch {', '.join(f'{batch:,}' for batch in compared)}" if compared else ""
     plot = Plot(title, f"base-patch16-224{sizes}; all of one run, {machine['date']} at {machine['commit'][:12]}.", 440)
@@ -90,31 +90,33 @@ def encoder_on_gpu(name: str, run: dict, machine: dict) -> Plot:
         for (batch, value), point in zip(sorted(line.items()), points, strict=True):
             plot.dot(point, 5, f"dot {colour}", f"{label}, batch {batch}: {value:,.0f} images/s")
         ends.append((points[-1], colour, f"{label}: {rate(line[max(line)])}"))
-    for ((x, _), colour, label), y in zip(ends, apart([end[0][1] for end in ends], 17, 70, 385), strict=True):
+    for ((x, _), colour, label), y in zip(ends, spread_out([end[0][1] for end in ends], 17, 70, 385), strict=True):
         plot.text((x + 10, y + (4 if x > 420 else -6)), label, f"word {colour}")
     return plot
 
 
-def factors(lines: dict[tuple[str, str], dict[int, float]]) -> tuple[list[str], list[int]]:
-    """Fovea's rate to that of the best peer, in words, and the batch sizes that they are of."""
-    told, sizes = [], set()
+def speed_factors(lines: dict[tuple[str, str], dict[int, float]]) -> tuple[list[str], list[int]]:
+    """Returns phrases with Fovea's rate relative to the best peer, and the batch sizes that they cover."""
+    details, sizes = [], set()
     for precision in ("bf16", "int8"):
         ours = lines.get(("fovea", precision), {})
-        # 8 bits also beside what peers do without them, which may be faster.
+        # 8 bits are also compared with bf16 peers, which may be faster than 8-bit ones.
         for rival in dict.fromkeys((precision, "bf16")):
             rivals = {engine: line for (engine, kind), line in lines.items() if kind == rival and engine != "fovea"}
-            best_of = {batch: max(line.get(batch, 0) for line in rivals.values()) for batch in ours} if rivals else {}
-            found = {batch: ours[batch] / best for batch, best in best_of.items() if best}
-            if found:
-                sizes |= set(found)
+            best_rates = (
+                {batch: max(line.get(batch, 0) for line in rivals.values()) for batch in ours} if rivals else {}
+            )
+            ratios = {batch: ours[batch] / best for batch, best in best_rates.items() if best}
+            if ratios:
+                sizes |= set(ratios)
                 best = max(rivals, key=lambda engine: max(rivals[engine].values())).split()[0]
-                least, largest = f"{min(found.values()):.2f}", f"{max(found.values()):.2f}"
-                span = least if least == largest else f"{least}–{largest}"
-                told.append(f"{precision} {span}x {best}{'' if rival == precision else ' bf16'}")
-    return told, sorted(sizes)
+                smallest, largest = f"{min(ratios.values()):.2f}", f"{max(ratios.values()):.2f}"
+                span = smallest if smallest == largest else f"{smallest}–{largest}"
+                details.append(f"{precision} {span}x {best}{'' if rival == precision else ' bf16'}")
+    return details, sorted(sizes)
 
 
-# The kernels that the encoder runs, one card after another, with their names in the picture.
+# Cards of the kernels that the encoder runs, by type of operands, with the colour of the type and labels of the cards.
 ROOFLINE = {
     "8 bits": ("orange", {
         "patch_embed_u8": "patches", "gemm_qkv_int8": "QKV", "gemm_out_int8": "output projection",
@@ -124,11 +126,11 @@ ROOFLINE = {
         "gemm_fc1_norm": "norm + FC1", "gemm_fc2_bf16": "FC2",
         "attention": "attention", "layer_norm_i8": "LayerNorm to int8", "pool": "pooling head"}),
 }  # fmt: skip
-ZOOM = (200, 1700), (500, 1900)  # FLOP per byte and TFLOP/s of the enlarged part
+ZOOM = (200, 1700), (500, 1900)  # ranges of the enlarged part, in FLOP per byte and TFLOP/s
 
 
 def roofline(name: str, kernels: dict, date: str) -> Plot:
-    """TFLOP/s over FLOP per byte, below the rates that the same run measured."""
+    """Draws TFLOP/s over FLOP per byte, below the roofs that the same run measured."""
     copy = kernels["copy_bytes_per_second"] * 1e-12
     ceilings = {"bf16": kernels["bf16_flops"] * 1e-12, "8 bits": kernels["e4m3_flops"] * 1e-12}
     points = roofline_points(kernels, copy, ceilings)
@@ -137,43 +139,45 @@ def roofline(name: str, kernels: dict, date: str) -> Plot:
     title = f"On an {name}, matrix products reach {shares[0]:.0%} to {shares[-1]:.0%} of the roof"
     note = f"Kernels of base-patch16-224 at batch 1,024, in percent of the roof. Both were measured {date}."
     plot = Plot(title, note, 480)
-    whole, zoom = Axes(plot, (80, 70, 330, 425), (1, 2000), (3, 2500)), Axes(plot, (385, 70, 690, 425), *ZOOM)
-    whole.ticks([1, 10, 100, 1000], [10, 100, 1000], "FLOP per byte of memory traffic", "TFLOP/s")
+    overview, zoom = Axes(plot, (80, 70, 330, 425), (1, 2000), (3, 2500)), Axes(plot, (385, 70, 690, 425), *ZOOM)
+    overview.ticks([1, 10, 100, 1000], [10, 100, 1000], "FLOP per byte of memory traffic", "TFLOP/s")
     zoom.ticks([200, 500, 1000], [500, 1000, 1500], "the matrix products, enlarged", "")
     top = max(ceilings.values())
-    for axes in (whole, zoom):
+    for axes in (overview, zoom):
         low, high = axes.x.low, axes.x.high
         for kind, (colour, _) in ROOFLINE.items():
             flat = [(max(ceilings[kind] / copy, low), ceilings[kind]), (high, ceilings[kind])]
             plot.keep_line_free(axes.line(flat, f"roof {colour}"))
         plot.keep_line_free(axes.line([(low, low * copy), (top / copy, top)], "roof ink"))
     for kind, (colour, _) in ROOFLINE.items():
-        x, y = whole.place(ceilings[kind] / copy, ceilings[kind])
+        x, y = overview.place(ceilings[kind] / copy, ceilings[kind])
         plot.text((x - 24, y + 2), f"{kind}: {ceilings[kind]:,.0f}", f"word {colour}", "end")
-    x, y = whole.place(9, 9 * copy)
+    x, y = overview.place(9, 9 * copy)
     plot.text((x + 8, y + 14), f"copy: {copy:.2f} TB/s", "tick")
-    whole.line([(ZOOM[0][i], ZOOM[1][j]) for i, j in ((0, 0), (1, 0), (1, 1), (0, 1), (0, 0))], "zoom")
+    overview.line([(ZOOM[0][i], ZOOM[1][j]) for i, j in ((0, 0), (1, 0), (1, 1), (0, 1), (0, 0))], "zoom")
     plot.field = (zoom.box[0], 62, WIDTH - 6, zoom.box[3])
-    for place, *_ in products:
-        plot.keep_free(zoom.place(*place), 6)
-    for place, share, colour, label in points:
-        told = f"{label}: {place[1]:,.1f} TFLOP/s, {share:.0%} of the roof"
-        plot.dot(whole.place(*place), 5, f"dot {colour}", told)
-        if place[0] <= ZOOM[0][0]:
-            x, y = whole.place(*place)
+    for position, *_ in products:
+        plot.keep_free(zoom.place(*position), 6)
+    for position, share, colour, label in points:
+        details = f"{label}: {position[1]:,.1f} TFLOP/s, {share:.0%} of the roof"
+        plot.dot(overview.place(*position), 5, f"dot {colour}", details)
+        if position[0] <= ZOOM[0][0]:
+            x, y = overview.place(*position)
             plot.text((x + 9, y + 5), f"{label} {share:.0%}")
-    for place, share, colour, label in sorted(products, key=lambda point: -point[0][0]):
-        plot.dot(zoom.place(*place), 5, f"dot {colour}", f"{label}: {place[1]:,.1f} TFLOP/s, {share:.0%} of the roof")
-        plot.label(zoom.place(*place), f"{label} {share:.0%}", f"name {colour}", glyph=7.4)
+    for position, share, colour, label in sorted(products, key=lambda point: -point[0][0]):
+        plot.dot(
+            zoom.place(*position), 5, f"dot {colour}", f"{label}: {position[1]:,.1f} TFLOP/s, {share:.0%} of the roof"
+        )
+        plot.label(zoom.place(*position), f"{label} {share:.0%}", f"name {colour}", glyph=7.4)
     return plot
 
 
 def roofline_points(kernels: dict, copy: float, ceilings: dict[str, float]) -> list[tuple[Point, float, str, str]]:
-    """Largest problem of each card of the encoder: where it is, its share of the roof, colour and name."""
+    """Returns the largest problem of each card of the encoder: its point, share of the roof, colour and label."""
     largest: dict = {}
     for figure in kernels["figures"]:
         known = largest.get(figure["card"])
-        # The first of attention is the encoder's.
+        # The encoder's attention is the first case of its card, not the largest.
         if not known or known["flops"] < figure["flops"] and figure["card"] != "attention":
             largest[figure["card"]] = figure
     points = []
@@ -186,7 +190,8 @@ def roofline_points(kernels: dict, copy: float, ceilings: dict[str, float]) -> l
 
 
 def ratios_on_cpu(entries: list[dict], precision: str, engine: str) -> tuple[dict[int, float], list[str]]:
-    """Ratios to the best peer by batch size, and the peers. Many batches at once have all forms of them beside them."""
+    """Returns the ratios to the best peer by batch size, and the names of the peers. "fovea throughput" is compared
+    with peers in all modes, other engines only with peers that run one batch at a time."""
     ratios: dict[int, float] = {}
     peers: dict[str, None] = {}
     peer_rows = [entry for entry in entries if not is_fovea(entry) and entry["precision"] == precision]
@@ -201,8 +206,8 @@ def ratios_on_cpu(entries: list[dict], precision: str, engine: str) -> tuple[dic
 
 
 def encoder_on_cpus(machines: dict[str, tuple[list[dict], dict]]) -> Plot:
-    """A row per machine, precision and form in which Fovea has a peer, with a dot for each batch size: the ratio to
-    the best peer of that run."""
+    """Draws the ratios to the best peer of the same run: a row per machine, precision and mode of Fovea, with a dot for
+    each batch size."""
     groups = []
     for name, (entries, machine) in machines.items():
         entries = [entry for entry in entries if "skipped" not in entry]
@@ -234,7 +239,7 @@ def encoder_on_cpus(machines: dict[str, tuple[list[dict], dict]]) -> Plot:
 
 
 def pictures(machines: dict[str, dict[str, tuple]]) -> dict[str, Plot]:
-    """Pictures of what the pages show of each machine, by the names of their files."""
+    """Returns the pictures of all machines, by file name."""
     drawn, cpus = {}, {}
     for folder, shown in machines.items():
         name = folder.removeprefix("nvidia-").upper()

@@ -1,5 +1,5 @@
-"""Files of results: which there are, what each says, when and where it was measured. What is damaged is told, and
-never shown."""
+"""Finds and reads result files, with the time and place of each measurement. Damaged files are reported, and never
+shown."""
 
 import dataclasses
 import json
@@ -13,24 +13,24 @@ import runs
 from report import shapes
 from report.shapes import Damaged
 
-MOST_BYTES = 4 << 20  # of a document, and of a line of a ledger
-LEDGER_BEGINS = b'{"kind": "run"', b'{"kind":"run"'
+MAX_BYTES = 4 << 20  # maximum size of a document, and of a line of a ledger
+LEDGER_PREFIXES = b'{"kind": "run"', b'{"kind":"run"'
 
 
 @dataclasses.dataclass
 class Document:
-    """One file. A ledger's lines are its "run", "candidates", "confirmations", "end" when that is the last, and
-    "cost_seconds" of all."""
+    """One result file. A ledger is read into the keys "run", "candidates", "confirmations", "end" (if that is its last
+    line) and "cost_seconds" (the sum of all lines)."""
 
     path: pathlib.Path
-    kind: str  # "profile"; "bench" is a file of bench/run_gpu.py
+    kind: str  # such as "profile"; "bench" is a file of bench/run_gpu.py
     json: dict
     machine: dict
-    told: str = ""  # when and where it was measured, for tables
-    cause: str = ""  # what was made wrong on purpose: no figure of ours
+    provenance: str = ""  # when and where it was measured, for tables
+    cause: str = ""  # planted cause of slowness, whose figures are not Fovea's own
 
     def part(self, name: str) -> dict:
-        """What is told of a part of the machine."""
+        """Returns the description of a part of the machine, or {}."""
         return part if isinstance(part := self.machine.get(name), dict) else {}
 
     @property
@@ -48,12 +48,13 @@ class Document:
 
     @property
     def order(self) -> tuple:
-        run = max((runs.run_of(part)[1] for part in self.path.parts), default=0)
+        run = max((runs.run_key(part)[1] for part in self.path.parts), default=0)
         return self.date, run, self.path.name, str(self.path)
 
 
 def parts(document: Document) -> Iterator[tuple[object, object, str]]:
-    """What is checked by itself, because a part that is damaged takes no other along: the value, its shape, its name."""
+    """Yields the value, shape and name of each part that is checked separately, so that a damaged part does not affect
+    the others."""
     if document.kind == "bench":
         yield from (
             (document.json[name], shape, name) for name, shape in shapes.SECTIONS.items() if name in document.json
@@ -63,91 +64,91 @@ def parts(document: Document) -> Iterator[tuple[object, object, str]]:
 
 
 def files(inputs: Iterable[pathlib.Path]) -> tuple[list[pathlib.Path], list[str]]:
-    """The files that are named or lie in these folders, each once however it is named, and what cannot be listed.
-    Folders behind links are left out."""
-    found: dict[str, pathlib.Path] = {}
+    """Returns the given files and those in the given folders, each once, and a message for each folder that cannot be
+    listed. Links to folders are not followed."""
+    paths: dict[str, pathlib.Path] = {}
     left_out: list[str] = []
 
     def unlisted(error: OSError) -> None:
         left_out.append(f"{error.filename}: this folder cannot be listed: {error.strerror}")
 
-    for place in inputs:
-        if os.path.isdir(place):
-            for folder, _, names in os.walk(place, onerror=unlisted):
+    for entry in inputs:
+        if os.path.isdir(entry):
+            for folder, _, names in os.walk(entry, onerror=unlisted):
                 for path in (pathlib.Path(folder, name) for name in names):
                     if path.suffix in (".json", ".jsonl"):
-                        found.setdefault(os.path.realpath(path), path)
-        elif os.path.lexists(place):
-            found.setdefault(os.path.realpath(place), place)
+                        paths.setdefault(os.path.realpath(path), path)
+        elif os.path.lexists(entry):
+            paths.setdefault(os.path.realpath(entry), entry)
         else:
-            raise Damaged(f"{place}: there is no such file or folder of results")
-    return [found[place] for place in sorted(found)], left_out
+            raise Damaged(f"{entry}: no such file or folder")
+    return [paths[entry] for entry in sorted(paths)], left_out
 
 
-def parsed(text: bytes, what: str) -> dict:
+def parse_object(text: bytes, name: str) -> dict:
     try:
-        value = runs.parsed(text)
+        value = runs.parse_result(text)
     except json.JSONDecodeError as error:
-        raise Damaged(f"{what}: not JSON: {error}") from error
+        raise Damaged(f"{name}: not JSON: {error}") from error
     except (ValueError, RecursionError) as error:
-        raise Damaged(f"{what}: {error}") from error
+        raise Damaged(f"{name}: {error}") from error
     if not isinstance(value, dict):
-        raise Damaged(f"{what}: it holds no object")
+        raise Damaged(f"{name}: must be a JSON object")
     return value
 
 
-def lines(file: BinaryIO, what: str) -> Iterator[tuple[int, bytes]]:
-    """Lines that have an end: what follows the last one is what a killed run leaves. A ledger may be large; only a
-    line has to be small."""
+def lines(file: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
+    """Yields the complete lines of a ledger with their numbers; a killed run may leave an incomplete last line. The
+    size of a line is limited, that of the ledger is not."""
     number = 0
-    while line := file.readline(MOST_BYTES + 1):
+    while line := file.readline(MAX_BYTES + 1):
         number += 1
-        if len(line) > MOST_BYTES:
-            raise Damaged(f"{what}: line {number} has more than {MOST_BYTES} bytes")
+        if len(line) > MAX_BYTES:
+            raise Damaged(f"{name}: line {number} is longer than {MAX_BYTES} bytes")
         if line.endswith(b"\n") and line.strip():
             yield number, line
 
 
-def read_ledger(file: BinaryIO, what: str) -> dict:
-    """A last line may be bad: a machine that lost its power leaves anything."""
+def read_ledger(file: BinaryIO, name: str) -> dict:
+    """Reads a ledger. A damaged last line is ignored, as a power failure may leave one."""
     ledger: dict = {"candidates": [], "confirmations": [], "cost_seconds": 0.0}
     bad = None
-    for number, line in lines(file, what):
+    for number, line in lines(file, name):
         if bad:
             raise bad
         try:
-            entry = parsed(line, f"{what}: line {number}")
+            entry = parse_object(line, f"{name}: line {number}")
         except Damaged as error:
             bad = error
             continue
-        ledger.pop("end", None)  # a run that went on has not ended
+        ledger.pop("end", None)  # the run was resumed after this end
         kind = entry.get("kind")
         if kind != "end" and shapes.is_number(cost := entry.get("cost_seconds")):
             ledger["cost_seconds"] += cost
         if kind in ("candidate", "confirmation"):
-            entry.pop("files", None)  # whole sources
+            entry.pop("files", None)  # complete sources, which are not shown
             ledger[f"{kind}s"].append(entry)
         elif kind in ("run", "end"):
             ledger[kind] = entry
     if "run" not in ledger:
-        raise Damaged(f'{what}: it is no ledger: no line of it is of the kind "run"')
+        raise Damaged(f'{name}: not a ledger: it has no line of kind "run"')
     return ledger
 
 
 def read(path: pathlib.Path) -> Document:
-    """Raises `Damaged`, with the file's name first."""
-    what = str(path)
+    """Reads a result file. Raises `Damaged`, with a message that begins with the file's name."""
+    name = str(path)
     try:
         if not path.is_file():
-            raise Damaged(f"{what}: it is no file")
+            raise Damaged(f"{name}: not a regular file")
         with open(path, "rb") as file:
-            is_ledger = path.suffix == ".jsonl" or file.read(len(LEDGER_BEGINS[0])).startswith(LEDGER_BEGINS)
+            is_ledger = path.suffix == ".jsonl" or file.read(len(LEDGER_PREFIXES[0])).startswith(LEDGER_PREFIXES)
             file.seek(0)
-            if not is_ledger and len(text := file.read(MOST_BYTES + 1)) > MOST_BYTES:
-                raise Damaged(f"{what}: it has more than {MOST_BYTES} bytes")
-            content = read_ledger(file, what) if is_ledger else parsed(text, what)
+            if not is_ledger and len(text := file.read(MAX_BYTES + 1)) > MAX_BYTES:
+                raise Damaged(f"{name}: larger than {MAX_BYTES} bytes")
+            content = read_ledger(file, name) if is_ledger else parse_object(text, name)
     except OSError as error:
-        raise Damaged(f"{what}: {error.strerror}") from error
+        raise Damaged(f"{name}: {error.strerror}") from error
     kind = "ledger" if is_ledger else str(content.get("kind") or "").removeprefix("fovea.kernel.")
     if kind == "judge" and "answers" not in content:
         content["answers"] = [content]
@@ -155,16 +156,16 @@ def read(path: pathlib.Path) -> Document:
         kind = "bench"
     machine = (content["run"] if is_ledger else content).get("machine")
     if not kind:
-        raise Damaged(f"{what}: it is no result of the laboratory")
+        raise Damaged(f"{name}: not a result of the laboratory: it has no kind")
     return Document(path, kind, content, machine if isinstance(machine, dict) else {})
 
 
 def keyed(names: str) -> Callable[[Document], tuple]:
-    """A key of the values of these names, and the device."""
+    """Returns a function that maps a document to the values of these names and the device."""
     return lambda document: (*(document.json.get(name) or "" for name in names.split()), document.device)
 
 
 def newest(documents: Iterable[Document], key: Callable[[Document], tuple]) -> list[Document]:
-    """The last one of each key, in the order of keys."""
-    found = {tuple(str(part) for part in key(document)): document for document in documents}
-    return [document for _, document in sorted(found.items())]
+    """Returns the last document of each key, in the order of keys."""
+    documents_by_key = {tuple(str(part) for part in key(document)): document for document in documents}
+    return [document for _, document in sorted(documents_by_key.items())]

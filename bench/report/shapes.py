@@ -1,7 +1,7 @@
-"""What files of results hold, and how one that is damaged is told: sections may then rely on it.
+"""Describes the contents of result files, and checks files against the description, so that sections can rely on it.
 
-A shape is a scalar's name, [shape] for a list, {key: shape} for an object, {"*": shape} for an object of any keys. A
-key that ends in "?" may be missing or null, and keys that are not named may hold anything."""
+A shape is a scalar's name, [shape] for a list, {key: shape} for an object, or {"*": shape} for an object with arbitrary
+keys. A key that ends in "?" may be missing or null, and keys that are not named may hold any value."""
 
 import re
 
@@ -9,21 +9,21 @@ from report.markup import printable
 
 
 class Damaged(ValueError):
-    """A file that is no result, or holds what none can hold."""
+    """Raised for a file that is not a result, or holds invalid values."""
 
 
-def batch_of(rate: dict) -> float:
-    """What a rate of the encoder is of."""
+def batch_size(rate: dict) -> float:
+    """Returns the batch size of an encoder rate."""
     if batch := rate.get("batch") or rate.get("batch_size"):
         return batch
-    found = re.search(r"(?:^| )([1-9]\d{0,8})$", str(rate.get("case")))  # batch 1024
-    if not found:
-        raise Damaged(f'its "case" is "{rate.get("case")}", which names no batch')
-    return int(found[1])
+    match = re.search(r"(?:^| )([1-9]\d{0,8})$", str(rate.get("case")))  # as in "batch 1024"
+    if not match:
+        raise Damaged(f'its "case" is "{rate.get("case")}", without a batch size')
+    return int(match[1])
 
 
-def rate_of(rate: dict) -> float | None:
-    """Images per second, by the GPU's own time where it is told; a peer that was left out has none."""
+def images_per_second(rate: dict) -> float | None:
+    """Returns images per second, by the GPU's own time where available, or None for a peer that was left out."""
     return rate.get("device_images_per_second") or rate.get("images_per_second")
 
 
@@ -38,11 +38,14 @@ SCALARS = {
     "number": ("a number", is_number),
     "positive": ("a number above 0", lambda value: is_number(value) and value > 0),
     "whole": ("a whole number", lambda value: is_number(value) and value == int(value) and abs(value) <= 1e9),
-    "share": ("a share from 0 to 1", lambda value: is_number(value) and 0 <= value <= 1.02),  # of rounded parts
+    "share": (
+        "a share from 0 to 1",
+        lambda value: is_number(value) and 0 <= value <= 1.02,
+    ),  # sums of rounded parts may exceed 1
 }
 
 
-# What a key holds, wherever it is.
+# Scalar types by key; a key has the same type in all documents.
 KEYS = {
     "text": """answer card case description device engine failed_at figure file how kernel level means model name
         parameter peer plan population precision reason role rule sense sources task tool truth try verdict what why
@@ -55,17 +58,17 @@ KEYS = {
     "whole": "best errors generation number runs",
     "share": "share",
 }
-SCALAR_OF = {key: scalar for scalar, names in KEYS.items() for key in names.split()}
+SCALAR_BY_KEY = {key: scalar for scalar, names in KEYS.items() for key in names.split()}
 
 
 def keys(names: str, more: dict | None = None) -> dict:
-    """An object's shape: keys that hold what they do everywhere, and those of other shapes."""
-    return {name: SCALAR_OF[name.removesuffix("?")] for name in names.split()} | (more or {})
+    """Returns the shape of an object with the given keys, of their types in KEYS, and the keys of `more`."""
+    return {name: SCALAR_BY_KEY[name.removesuffix("?")] for name in names.split()} | (more or {})
 
 
 STALLS = {"*": "share"}
 GATE = keys("figure sense limit reading passed model?")
-RUN_OF_GATES = {"exit_code?": "value", "levels": [keys("level? kernel? passed", {"missed?": ["text"]})]}
+GATE_RUN = {"exit_code?": "value", "levels": [keys("level? kernel? passed", {"missed?": ["text"]})]}
 CHOICE = keys("level? kernel? runs?", {"notices?": ["text"]})
 PEER = keys("name wrong? ambiguous same_result", {"seconds": "positive", "ratio": "positive"})
 FIGURE = keys(
@@ -74,7 +77,7 @@ FIGURE = keys(
 RATE = keys("engine? peer? precision? batch? batch_size? case? images_per_second? device_images_per_second?")
 SIDE = keys("what?")
 
-# Shapes by the kind that a document says to be of.
+# Shapes of documents by their kind.
 KINDS = {
     "profile": keys("card case kernel level? plan? sources? verdict? seconds", {
         "parameters?": {"*": "value"},
@@ -106,8 +109,8 @@ KINDS = {
         "invalid": [keys("failed_at why")], "valid_after?": ["value"], "ended?": ["text"],
     })]},
     "gate_planted": {
-        "gates": keys("what card", {"before": RUN_OF_GATES, "after": RUN_OF_GATES}),
-        "choice": keys("what card case?", {"gates": RUN_OF_GATES, "before": CHOICE, "after": CHOICE}),
+        "gates": keys("what card", {"before": GATE_RUN, "after": GATE_RUN}),
+        "choice": keys("what card case?", {"gates": GATE_RUN, "before": CHOICE, "after": CHOICE}),
     },
     "judge": {"answers": [keys("task answer device? verdict", {
         "reasons?": ["text"],
@@ -115,7 +118,7 @@ KINDS = {
     })]},
 }  # fmt: skip
 
-# The sections of a file of bench/run_gpu.py and bench/run.py that the page shows, and those by which such a file is known.
+# Shapes of the sections in files of bench/run_gpu.py and bench/run.py that the page shows.
 SECTIONS = {
     "kernels": keys("copy_bytes_per_second l2_bytes_per_second? bf16_flops? e4m3_flops?", {"figures": [FIGURE]}),
     **dict.fromkeys(("gpu_bench", "encoder", "torch_encoder"), [RATE]),
@@ -124,19 +127,19 @@ SECTIONS = {
 
 
 def check(value: object, shape: object, name: str = "content") -> None:
-    """Raises `Damaged` that names the key where the value is not of this shape."""
+    """Raises `Damaged` with the name of the key where the value does not have this shape."""
     if isinstance(shape, str):
-        word, is_right = SCALARS[shape]
+        description, is_right = SCALARS[shape]
         if not is_right(value):
-            raise Damaged(f'its "{name}" is {printable(value)[:60]}, and should be {word}')
+            raise Damaged(f'its "{name}" is {printable(value)[:60]}, but must be {description}')
     elif isinstance(shape, list):
         if not isinstance(value, list):
-            raise Damaged(f'its "{name}" is no list')
+            raise Damaged(f'its "{name}" must be a list')
         for item in value:
             check(item, shape[0], name)
     elif isinstance(shape, dict):
         if not isinstance(value, dict):
-            raise Damaged(f'its "{name}" is no object')
+            raise Damaged(f'its "{name}" must be an object')
         for key, part in shape.items():
             if key == "*":
                 for field, item in value.items():
@@ -145,5 +148,5 @@ def check(value: object, shape: object, name: str = "content") -> None:
                 check(value[key.removesuffix("?")], part, key.removesuffix("?"))
             elif not key.endswith("?"):
                 raise Damaged(f'it has no "{key}"')
-        if shape is RATE and rate_of(value):
-            batch_of(value)
+        if shape is RATE and images_per_second(value):
+            batch_size(value)

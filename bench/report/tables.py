@@ -1,4 +1,4 @@
-"""Figures in words, and tables that are written once and shown as Markdown and as HTML."""
+"""Formats figures, and renders tables as Markdown and as HTML."""
 
 import dataclasses
 import functools
@@ -7,17 +7,17 @@ import pathlib
 import re
 from collections.abc import Iterable, Sequence
 
-from report.markup import Html, breakable, element, folded, joined, printable
+from report.markup import Html, breakable, element, folded, join_html, printable
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MOST_ON_PHONES = 5  # columns: with more, each row becomes a list there
+MAX_COLUMNS_ON_PHONES = 5  # with more columns, phones show each row as a list
 
 
 class Badge(str):
-    """A verdict, in the colour of a good or a bad one; `good` is None for neither."""
+    """A coloured verdict: good, bad, or neither (None)."""
 
-    def __new__(cls, word: str, good: bool | None = None) -> "Badge":
-        badge = super().__new__(cls, word)
+    def __new__(cls, text: str, good: bool | None = None) -> "Badge":
+        badge = super().__new__(cls, text)
         badge.good = good
         return badge
 
@@ -29,17 +29,17 @@ class Code(str):
 
 
 class Lines(tuple[object, ...]):
-    """Cells above each other in one."""
+    """Several lines in one cell."""
 
 
 class Row(tuple[object, ...]):
-    """Cells side by side in one, such as a badge and how often it was given."""
+    """Several items side by side in one cell, such as a badge and a count."""
 
 
 @dataclasses.dataclass
 class Table:
-    """Columns have " | " between them, and one that begins with '#' holds numbers. The caption is for those who cannot
-    see the page."""
+    """A table. `columns` are separated by " | ", and the name of a numeric column begins with '#'. The caption is for
+    screen readers."""
 
     caption: str
     columns: str
@@ -52,19 +52,19 @@ class Table:
         return table(self.columns.replace("#", ""), [[markdown_cell(part) for part in row] for row in self.rows])
 
     def html(self) -> Html:
-        """A table that scrolls by itself where it is too wide; nothing without rows."""
+        """Returns a table that scrolls horizontally where it is too wide, or nothing without rows."""
         if not self.rows:
             return Html()
         names = self.columns.split(" | ")
         columns = [(name.removeprefix("#"), "n" if name.startswith("#") else None) for name in names]
         head = element("tr", *(element("th", name, scope="col", class_=kind) for name, kind in columns))
         rows = [
-            joined(element("tr", *(element("td", html_cell(part), class_=kind, data_of=name)
+            join_html(element("tr", *(element("td", html_cell(part), class_=kind, data_of=name)
                                    for part, (name, kind) in zip(row, columns, strict=True))), "\n")
             for row in self.rows
         ]  # fmt: skip
         inside = element("caption", self.caption), element("thead", head), element("tbody", "\n", *rows)
-        kind = "lists" if len(names) > MOST_ON_PHONES else None
+        kind = "lists" if len(names) > MAX_COLUMNS_ON_PHONES else None
         shown = element("table", *inside, class_=kind)
         return Html(element("div", shown, class_="scroll", role="region", tabindex=0, aria_label=self.caption) + "\n")
 
@@ -87,17 +87,18 @@ def html_cell(cell: object) -> Html:
 def markdown_cell(cell: object) -> str:
     if isinstance(cell, Lines | Row):
         return ("<br>" if isinstance(cell, Lines) else " ").join(markdown_cell(part) for part in cell) or "-"
-    return f"`{printable(cell)}`" if isinstance(cell, Code) else foreign("-" if cell is None else str(cell))
+    return f"`{printable(cell)}`" if isinstance(cell, Code) else escape_markdown("-" if cell is None else str(cell))
 
 
 def table(columns: str, rows: Iterable[Sequence[object]]) -> str:
-    """A table of columns that " | " parts, and cells that are Markdown."""
+    """Returns a Markdown table. `columns` are separated by " | ", and cells are Markdown."""
     lines = [columns.split(" | "), ["---"] * len(columns.split(" | ")), *rows]
     return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
 
 
 def fields(entry: dict, names: str) -> list[str]:
-    """Values of an entry as cells: three digits of a float, or as "name:.5f" says; nothing for what is missing."""
+    """Returns values of an entry as cells. Floats have three significant digits or a format as in "name:.5f"; a missing
+    value is an empty cell."""
 
     def cell(value: object, form: str) -> str:
         if value is None or isinstance(value, bool):
@@ -109,12 +110,12 @@ def fields(entry: dict, names: str) -> list[str]:
 
 
 def number(value: float) -> str:
-    """Three significant digits, in plain notation where it is short."""
+    """Formats a number with three significant digits, in plain notation where that is short."""
     return f"{value:,.0f}" if abs(value) >= 99.95 and abs(value) < 1e12 else f"{value:.3g}"
 
 
 def digits(value: float) -> str:
-    """Three significant digits, with zeros behind the point: for columns of times."""
+    """Formats a number with three significant digits and trailing zeros, for columns of times."""
     size = abs(value)
     if not 1e-4 <= size < 99.95:
         return number(value)
@@ -126,36 +127,36 @@ def percent(share: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """83.1 µs, 4.20 ms"""
+    """Formats a time, such as 83.1 µs or 4.20 ms."""
     size = abs(seconds)
     factor, unit = (1e6, "µs") if size < 1e-3 else (1e3, "ms") if size < 1 else (1, "s")
     return f"{digits(seconds * factor)} {unit}"
 
 
-def times(ratio: float, places: int = 3) -> str:
-    return f"{ratio:.{places}f}x"
+def times(ratio: float, digits_after_point: int = 3) -> str:
+    return f"{ratio:.{digits_after_point}f}x"
 
 
-def in_words(name: str) -> str:
+def readable_name(name: str) -> str:
     return name.replace("_", " ")
 
 
-def listed(values: dict) -> str:
-    """stages 5, warps 8"""
+def format_values(values: dict) -> str:
+    """Formats named values, such as "stages 5, warps 8"."""
     return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
 @functools.cache
 def share_names() -> frozenset[str]:
-    """The figures of a profile that are shares, as the laboratory says: 0.4 of a wave of CTAs is none, and a share may
-    be 1."""
+    """Returns the figures of profiles that are shares, from the laboratory's sources, because values alone do not tell:
+    0.4 waves of CTAs are not a share."""
     source = (ROOT / "lab" / "profile" / "figures.cpp").read_text()
-    of_gates = {"occupancy_reached"}
-    return frozenset(re.findall(r'\{"(\w+)",\s*"[^"]*",\s*true\}', source)) | of_gates
+    gate_shares = {"occupancy_reached"}
+    return frozenset(re.findall(r'\{"(\w+)",\s*"[^"]*",\s*true\}', source)) | gate_shares
 
 
 def named_figure(name: str, value: float) -> str:
-    """A time, a share in percent, many bytes in MB or GB/s, or a number."""
+    """Formats a figure by its name: as a time, a percentage, MB or GB/s, or a plain number."""
     per_second = "per_second" in name
     if "seconds" in name and not per_second:
         return duration(value)
@@ -166,6 +167,6 @@ def named_figure(name: str, value: float) -> str:
     return f"{value:.0f}" if value == int(value) and abs(value) < 100 else digits(value)
 
 
-def foreign(text: str) -> str:
-    """What someone else wrote, as Markdown: no markup, nothing that a terminal obeys."""
+def escape_markdown(text: str) -> str:
+    """Escapes text from a result file for Markdown, without markup and terminal controls."""
     return printable(text).replace("|", "\\|").replace("<", "&lt;")

@@ -1,4 +1,4 @@
-"""Verdicts on kernels and on what was made to go wrong, in one form for the page and for docs/."""
+"""Renders verdicts on kernels and on planted faults, in one form for the page and for docs/."""
 
 import collections
 import dataclasses
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import planted as causes
 
-from report.markup import Html, element, joined
+from report.markup import Html, element, join_html
 from report.results import Document, keyed, newest
 from report.tables import (
     ROOT,
@@ -18,19 +18,19 @@ from report.tables import (
     Row,
     Table,
     duration,
-    in_words,
-    listed,
+    format_values,
     named_figure,
     number,
     percent,
+    readable_name,
     times,
 )  # fmt: skip
 
 sys.path.append(str(ROOT / "kernels"))
 import variants  # noqa: E402
 
-MOST_NAMES = 10  # of kernels, in a sentence
-MOST_COUNTERS = 5
+MAX_NAMES = 10  # kernels that are listed by name in a sentence
+MAX_COUNTERS = 5
 TOOLS = ("synccheck", "racecheck", "memcheck", "initcheck")
 
 
@@ -39,23 +39,23 @@ def passed(is_good: bool) -> Badge:
 
 
 def newest_parts(documents: Sequence[Document], name: str, key: Callable[[dict], tuple]) -> list[tuple[dict, Document]]:
-    """The last part of each key and device in the lists of that name, with its document."""
-    found = {
+    """Returns the newest item of each key and device in the documents' lists `name`, with its document."""
+    items = {
         (*map(str, key(part)), document.device): (part, document)
         for document in documents
         for part in document.json[name]
     }
-    return [part for _, part in sorted(found.items())]
+    return [part for _, part in sorted(items.items())]
 
 
-def moved(counter: dict) -> str:
+def describe_counter(counter: dict) -> str:
     change = counter.get("change")
-    return f"{in_words(counter['name'])} {'new' if change is None else f'{change:+.1%}'}"
+    return f"{readable_name(counter['name'])} {'new' if change is None else f'{change:+.1%}'}"
 
 
 def comparisons(documents: Sequence[Document]) -> Table:
     def side(entry: dict, name: str) -> str:
-        return entry[name].get("what") or listed(entry[name])
+        return entry[name].get("what") or format_values(entry[name])
 
     def key(document: Document) -> tuple:
         entry = document.json
@@ -69,7 +69,7 @@ def comparisons(documents: Sequence[Document]) -> Table:
             entry.get("card") or "-", entry.get("case") or "-", side(entry, "a"), side(entry, "b"),
             Badge(entry["verdict"], good), f"{entry['ratio']:.4f}",
             " to ".join(f"{end:.4f}" for end in entry.get("interval") or []) or "-", entry.get("rounds"),
-            Lines(moved(counter) for counter in (entry.get("counters") or [])[:MOST_COUNTERS]), document.told,
+            Lines(describe_counter(counter) for counter in (entry.get("counters") or [])[:MAX_COUNTERS]), document.provenance,
         ])  # fmt: skip
     columns = "card | case | A | B | B is | #ratio | #interval | #pairs | counters that moved most | measured"
     return Table("Comparisons: A and B in turns on one GPU; the ratio is B's time to A's", columns, rows)
@@ -79,14 +79,16 @@ def known_differences(documents: Sequence[Document]) -> Table:
     rows = []
     for document in newest(documents, keyed("card what")):
         entry = document.json
-        said = collections.Counter(run["verdict"] for run in entry["runs"])
+        verdict_counts = collections.Counter(run["verdict"] for run in entry["runs"])
         ratios = sorted(run["ratio"] for run in entry["runs"] if "ratio" in run)
         truth = entry["truth"] + (f" by {entry['percent']:.2f}%" if "percent" in entry else "")
-        counts = [(Badge(verdict, verdict == entry["truth"]), count) for verdict, count in sorted(said.items())]
+        counts = [
+            (Badge(verdict, verdict == entry["truth"]), count) for verdict, count in sorted(verdict_counts.items())
+        ]
         verdicts = Row(part for count in counts for part in count)
         rows.append([
             entry["card"], entry["what"], truth, len(entry["runs"]), verdicts,
-            f"{ratios[0]:.4f} to {ratios[-1]:.4f}" if ratios else "-", document.told])  # fmt: skip
+            f"{ratios[0]:.4f} to {ratios[-1]:.4f}" if ratios else "-", document.provenance])  # fmt: skip
     columns = "card | B is | true verdict | #runs | verdicts | ratios | measured"
     return Table("Verdicts of fovea kernel compare on known differences, run after run", columns, rows)
 
@@ -96,12 +98,12 @@ def misdeeds(documents: Sequence[Document]) -> Table:
         [entry["how"], passed(entry["passed"]), len(entry["invalid"]),
         Lines(f"{bad['failed_at']}: {bad['why']}" for bad in entry["invalid"]),
          len(entry.get("valid_after") or []), Lines(entry.get("ended") or []), entry.get("exit_code"),
-         number(entry.get("seconds") or 0), document.told]
+         number(entry.get("seconds") or 0), document.provenance]
         for entry, document in newest_parts(documents, "misdeeds", lambda entry: (entry["how"],))
     ]  # fmt: skip
     columns = "misdeed |  | #invalid candidates | reason | #valid ones after it | why it ended | #exit code | #seconds | measured"
-    about = "fovea kernel evolve with a proposer that misbehaves once: it hangs, writes garbage, or proposes a kernel that never ends"
-    return Table(about, columns, rows)
+    caption = "fovea kernel evolve with a proposer that misbehaves once: it hangs, writes garbage, or proposes a kernel that never ends"
+    return Table(caption, columns, rows)
 
 
 def planted_gates(documents: Sequence[Document]) -> Table:
@@ -119,7 +121,7 @@ def planted_gates(documents: Sequence[Document]) -> Table:
                 for level in run["levels"] if not level["passed"]
             ]  # fmt: skip
             card = f"{subject['card']} {subject.get('case') or ''}".strip()
-            rows.append([card, sources, run.get("exit_code"), Lines(missed), document.told])
+            rows.append([card, sources, run.get("exit_code"), Lines(missed), document.provenance])
     columns = "card | sources | #exit code | kernels that missed a gate | measured"
     return Table("Gates beside a planted slow-down", columns, rows)
 
@@ -131,21 +133,21 @@ def planted_choices(documents: Sequence[Document]) -> Table:
             run = document.json["choice"][key]
             notices = run.get("notices") or []
             kernel = Code(run["kernel"]) if run.get("kernel") else "-"
-            level, cells = run.get("level") or "-", [run.get("runs"), len(notices), Lines(notices), document.told]
+            level, cells = run.get("level") or "-", [run.get("runs"), len(notices), Lines(notices), document.provenance]
             rows.append([record, level, kernel, *cells])
     columns = "record | level that runs | kernel | #runs in one process | #notices | what they say | measured"
     return Table("Which kernel attention runs by the record of gates (FOVEA_GATE_RECORD)", columns, rows)
 
 
 def speed_up(figures: dict) -> object:
-    """The speed-up with both spreads, and AMBIGUOUS where the times differ by no more."""
+    """Returns the speed-up with both spreads, and AMBIGUOUS where the times differ by no more than these."""
     if not (ratio := figures.get("speed_up_over_model") or 0) > 0:
         return "-"
     seconds, model, spread, models = (
         figures.get(name) or 0.0 for name in ("seconds", "model_seconds", "spread", "model_spread")
     )
-    apart = abs(seconds - model) > max(spread * seconds, models * model)
-    return f"{times(ratio, 2)}{'' if apart else ' AMBIGUOUS'} (spread {percent(spread)}, Model's {percent(models)})"
+    is_significant = abs(seconds - model) > max(spread * seconds, models * model)
+    return f"{times(ratio, 2)}{'' if is_significant else ' AMBIGUOUS'} (spread {percent(spread)}, Model's {percent(models)})"
 
 
 def judgements(documents: Sequence[Document]) -> Table:
@@ -155,7 +157,7 @@ def judgements(documents: Sequence[Document]) -> Table:
     rows = [
         [*answer(entry)[:2], entry.get("device") or document.json.get("device") or "-",
          Badge(entry["verdict"], entry["verdict"] == "RIGHT"), Lines(entry.get("reasons") or []),
-         speed_up(entry.get("figures") or {}), document.told]
+         speed_up(entry.get("figures") or {}), document.provenance]
         for entry, document in newest_parts(documents, "answers", answer)
     ]  # fmt: skip
     columns = "task | answer | device | verdict | reasons | #speed-up | measured"
@@ -163,17 +165,19 @@ def judgements(documents: Sequence[Document]) -> Table:
 
 
 def launches(documents: Sequence[Document]) -> list[tuple[dict, Document]]:
-    """The newest run of each tool on each card. Files of bench/run_gpu.py that are older than `fovea kernel sanitize`
-    have a section of them."""
+    """Returns the newest run of each tool on each card. Older files of bench/run_gpu.py hold such runs in the section
+    `sanitizer`."""
 
-    def of_tools(document: Document) -> Document:
+    def as_tool_runs(document: Document) -> Document:
         if document.kind == "sanitizers":
             return document
         runs = [run | {"passed": run["clean"]} for run in document.json["sanitizer"]["runs"]]
         return dataclasses.replace(document, json={"tools": runs})
 
-    found = [of_tools(part) for part in documents if part.kind == "sanitizers" or "sanitizer" in part.json]
-    return newest_parts(found, "tools", lambda run: (run.get("card") or "every card", run["tool"]))
+    runs_of_documents = [
+        as_tool_runs(part) for part in documents if part.kind == "sanitizers" or "sanitizer" in part.json
+    ]
+    return newest_parts(runs_of_documents, "tools", lambda run: (run.get("card") or "every card", run["tool"]))
 
 
 def sanitizers_page(documents: Sequence[Document]) -> Html:
@@ -184,22 +188,22 @@ def sanitizers_page(documents: Sequence[Document]) -> Html:
         cards.setdefault((run.get("card") or "every card", document.device), {})[run["tool"]] = run, document
     good: list[list[object]] = []
     bad: list[list[object]] = []
-    for (card, _), found in cards.items():
+    for (card, _), launches_by_tool in cards.items():
         row: list[object] = [card]
         for tool in tools:
-            if tool not in found:
+            if tool not in launches_by_tool:
                 row.append("-")
                 continue
-            launch = found[tool][0]
+            launch = launches_by_tool[tool][0]
             unclean = f"{launch['errors']} errors" if launch.get("errors") else "did not end well"
             badge = Badge("clean" if launch["passed"] else unclean, launch["passed"])
             row.append(Row([badge, element("small", duration(launch.get("seconds") or 0))]))
-        row.append(max(document.told for _, document in found.values()))
-        (good if all(run["passed"] for run, _ in found.values()) else bad).append(row)
+        row.append(max(document.provenance for _, document in launches_by_tool.values()))
+        (good if all(run["passed"] for run, _ in launches_by_tool.values()) else bad).append(row)
     if not runs:
         return Html()
     columns = " | ".join(["card", *tools, "newest"])
-    return joined(
+    return join_html(
         element("p", f"{sum(run['passed'] for run, _ in runs)} of {len(runs)} runs of compute-sanitizer are clean."),
         "\n",
         Table("Cards with errors", columns, bad).html(),
@@ -208,8 +212,8 @@ def sanitizers_page(documents: Sequence[Document]) -> Html:
 
 
 def sanitizers_table(documents: Sequence[Document]) -> str:
-    """What is not clean is no figure: such a file must not be committed. What ships is asked now, not when it ran, so
-    that kernels that were added later are named."""
+    """Renders the runs of compute-sanitizer. Exits where one is not clean, because such a file must not be committed.
+    The list of shipped kernels is today's, so that kernels added after the runs are reported as missing."""
     runs = launches(documents)
     if unclean := [f"{run['tool']} {run['card']}" for run, _ in runs if not run["passed"]]:
         sys.exit(f"compute-sanitizer found errors, or did not run to its end: {', '.join(unclean)}")
@@ -221,45 +225,46 @@ def sanitizers_table(documents: Sequence[Document]) -> str:
             names.setdefault(run["tool"], set()).update(kernels)
     rows = []
     for tool in TOOLS:
-        of_tool = [run for run, _ in runs if run["tool"] == tool]
-        measured = dict.fromkeys(document.told for run, document in runs if run["tool"] == tool)
+        tool_runs = [run for run, _ in runs if run["tool"] == tool]
+        measured = dict.fromkeys(document.provenance for run, document in runs if run["tool"] == tool)
         rows.append([
-            tool, len(of_tool), f"{len(shipped & names[tool])}/{len(shipped)}", sum(run["errors"] for run in of_tool),
-            number(sum(run["seconds"] for run in of_tool)), ", ".join(measured) or "-"])  # fmt: skip
+            tool, len(tool_runs), f"{len(shipped & names[tool])}/{len(shipped)}", sum(run["errors"] for run in tool_runs),
+            number(sum(run["seconds"] for run in tool_runs)), ", ".join(measured) or "-"])  # fmt: skip
     missing = sorted(kernel for kernel in shipped if not all(kernel in launched for launched in names.values()))
-    told = ", ".join(f"`{name}`" for name in missing)
-    if len(missing) > MOST_NAMES:
-        told = f"{len(missing)} of {len(shipped)} kernels"
+    names_missing = ", ".join(f"`{name}`" for name in missing)
+    if len(missing) > MAX_NAMES:
+        names_missing = f"{len(missing)} of {len(shipped)} kernels"
     ships = ", ".join(f"sm_{arch}" for arch in sorted(archs))
     columns = "tool | cards | kernels launched | errors | seconds, several runs at once | measured"
     return (
         f"### compute-sanitizer\n\n`fovea kernel sanitize`: kernels that ship for {ships}, on small problems, by all plans.\n\n"
         + Table("", columns, rows).markdown()
-        + (f"\nNot launched under every tool: {told}.\n" if missing else "")
+        + (f"\nNot launched under every tool: {names_missing}.\n" if missing else "")
     )
 
 
-def first_of(counters: list[dict]) -> list[dict]:
-    """What the kernel does differently, and what follows, as compare sorts each; some of both."""
+def leading_counters(counters: list[dict]) -> list[dict]:
+    """Returns up to MAX_COUNTERS counters, in the order of `compare`: first at most three of the kernel's work, then
+    counters of its effects."""
     work = [counter for counter in counters if counter.get("work")][:3]
-    return work + [counter for counter in counters if not counter.get("work")][: MOST_COUNTERS - len(work)]
+    return work + [counter for counter in counters if not counter.get("work")][: MAX_COUNTERS - len(work)]
 
 
 def planted_causes(documents: Sequence[Document]) -> Table:
-    """A mistake that was made on purpose: what is said of it."""
+    """Renders, for each planted cause, the rules that fired and the verdict of `compare`."""
     shown = {(document.cause, document.kind): document for document in documents}
     rows = []
     for cause in sorted({cause for cause, _ in shown}):
         profile, compared = shown.get((cause, "profile")), shown.get((cause, "compare"))
-        measured = [document.told for document in (compared, profile) if document]
+        measured = [document.provenance for document in (compared, profile) if document]
         fired = [finding["rule"] for finding in profile.json.get("findings") or []] if profile else []
         counters = compared.json.get("counters") or [] if compared else []
-        values = (tuple(counter[key] for key in ("name", "a", "b")) for counter in first_of(counters))
-        told = "; ".join(
-            f"{in_words(name)} {named_figure(name, a)} to {named_figure(name, b)}" for name, a, b in values
+        values = (tuple(counter[key] for key in ("name", "a", "b")) for counter in leading_counters(counters))
+        changes = "; ".join(
+            f"{readable_name(name)} {named_figure(name, a)} to {named_figure(name, b)}" for name, a, b in values
         )
         rows.append([
             cause, causes.CAUSES[cause].rule, "; ".join(fired) or "-", compared.json["verdict"] if compared else "-",
-            f"{compared.json['ratio']:.3f}" if compared else "-", told or "-", measured[0]])  # fmt: skip
+            f"{compared.json['ratio']:.3f}" if compared else "-", changes or "-", measured[0]])  # fmt: skip
     columns = "cause | the rule that names it | rules that fired | verdict | ratio | what moved first | measured"
     return Table("Planted causes", columns, rows)

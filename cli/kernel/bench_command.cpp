@@ -1,4 +1,4 @@
-// `fovea kernel bench`: times of kernels that have passed their gate.
+// `fovea kernel bench`: times kernels that have passed their gate.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -25,7 +25,7 @@ struct BenchOptions : CardOptions {
   std::string against;  // earlier results to compare with; empty: the committed ones
 };
 
-std::string share(double value, double whole) {
+std::string share_text(double value, double whole) {
   return whole > 0 ? fmt::format("{:.1f}%", 100 * value / whole) : std::string("-");
 }
 
@@ -43,9 +43,10 @@ void print_figure(const lab::BenchFigure& figure, const lab::Ceilings& ceilings)
   std::cout << fmt::format(
       ", {:.1f} TFLOP/s ({} of the matrix ceiling), {:.0f} GB/s ({} of the copy ceiling), "
       "{} MHz, {:.0f} W{}\n",
-      figure.flops / seconds * 1e-12, share(figure.flops / seconds, figure.matrix_ceiling),
-      figure.bytes / seconds * 1e-9, share(figure.bytes / seconds, ceilings.copy_bytes_per_second),
-      figure.timing.sm_mhz, figure.timing.watts,
+      figure.flops / seconds * 1e-12, share_text(figure.flops / seconds, figure.matrix_ceiling),
+      figure.bytes / seconds * 1e-9,
+      share_text(figure.bytes / seconds, ceilings.copy_bytes_per_second), figure.timing.sm_mhz,
+      figure.timing.watts,
       figure.timing.dropped > 0 ? fmt::format(", {} slowed samples dropped", figure.timing.dropped)
                                 : "");
   std::cout << fmt::format(
@@ -63,7 +64,7 @@ void print_figure(const lab::BenchFigure& figure, const lab::Ceilings& ceilings)
     print_timing(peer.timing);
     std::cout << fmt::format(", ratio {:.2f}, sustained {:.2f}{}{}{}\n", peer.ratio,
                              peer.sustained_ratio, peer.ambiguous ? ", AMBIGUOUS" : "",
-                             peer.same_result ? "" : ", leaves work undone",
+                             peer.same_result ? "" : ", without part of the work",
                              peer.wrong.empty() ? "" : ", WRONG: " + io::printable(peer.wrong));
   }
   for (const lab::SpeedResult& gate : figure.gates) {
@@ -75,21 +76,22 @@ void print_figure(const lab::BenchFigure& figure, const lab::Ceilings& ceilings)
 
 int run_bench(const BenchOptions& options) {
   if (options.gate && !options.bench.peers) {
-    throw Error("--gate needs the peers: leave out --no-peers");
+    throw Error("--gate needs the peers; do not give --no-peers");
   }
   const auto cards = cards_with_case(options.cards, options.bench.only_case);
   if (options.gate &&
       std::ranges::all_of(cards, [](const lab::Card* card) { return card->speed_gates.empty(); })) {
-    throw Error("none of these cards has a speed gate: leave out --gate, or name others");
+    throw Error("none of these cards has a speed gate; omit --gate, or name other cards");
   }
   const std::string file = options.json.file();
   if (!file.empty()) {
-    lab::check_json_file(file);  // fails now rather than after minutes
+    lab::check_json_file(file);  // fails before minutes of measurements
   }
-  const bool prints = options.json.leaves_text();
+  const bool prints = options.json.prints_text();
   const std::unique_ptr<gpu::Device> device = open_gpu(options.gpu);
   say(device->info().name);
-  const lab::EarlierFigures earlier = earlier_figures_of(options.against, device->info().name);
+  const lab::EarlierFigures earlier_figures =
+      load_earlier_figures(options.against, device->info().name);
   lab::Ceilings ceilings;
   lab::BenchReport report = lab::bench(
       *device, cards, options.bench,
@@ -116,22 +118,24 @@ int run_bench(const BenchOptions& options) {
   for (const std::string& missing : report.missing) {
     say("not measured: " + missing);
   }
-  if (!earlier.empty()) {
-    report.times =
-        lab::compare_times(lab::timed_figures(lab::to_json(report, ""), "this run"), earlier);
+  if (!earlier_figures.empty()) {
+    report.times = lab::compare_times(lab::timed_figures(lab::to_json(report, ""), "this run"),
+                                      earlier_figures);
   }
   options.json.write(nlohmann::ordered_json::parse(lab::to_json(report, file)));
-  const auto asked = std::ranges::count_if(
+  const auto gated_cases = std::ranges::count_if(
       report.figures, [](const lab::BenchFigure& figure) { return !figure.gates.empty(); });
-  const auto missed = std::ranges::count_if(report.figures, [](const lab::BenchFigure& figure) {
-    return !std::ranges::all_of(figure.gates, &lab::SpeedResult::passed);
-  });
+  const auto missed_cases =
+      std::ranges::count_if(report.figures, [](const lab::BenchFigure& figure) {
+        return !std::ranges::all_of(figure.gates, &lab::SpeedResult::passed);
+      });
   if (options.gate && prints) {
-    std::cout << fmt::format("{}/{} cases reach all of their speed gates\n", asked - missed, asked);
+    std::cout << fmt::format("{}/{} cases reach all of their speed gates\n",
+                             gated_cases - missed_cases, gated_cases);
   }
-  const bool gate_failed = options.gate && (asked == 0 || missed > 0);
-  const bool is_as_fast = pass_time_gate(report.times, options.against, prints);
-  return report.failed == 0 && !gate_failed && is_as_fast ? kDone : kFailed;
+  const bool gate_failed = options.gate && (gated_cases == 0 || missed_cases > 0);
+  const bool passed_time_gate = pass_time_gate(report.times, options.against, prints);
+  return report.failed == 0 && !gate_failed && passed_time_gate ? kDone : kFailed;
 }
 
 }  // namespace
@@ -143,13 +147,13 @@ void add_bench(CLI::App& kernel, Run& run) {
   add_case(command, options.bench.only_case);
   add_seed(command, options.bench.seed);
   add_flag(command, "--peers,!--no-peers", options.bench.peers,
-           "Also time the vendor's libraries on the same problem, or do not");
+           "Also time the vendor's libraries on the same problem");
   add_flag(command, "--plans", options.bench.plans, "Time every plan, not only the chosen one");
   add_flag(command, "--gate", options.gate,
-           "Exit with 1 when a card is slower beside a peer than its speed gate asks");
+           "Exit with 1 when a card is slower, relative to a peer, than its speed gate allows");
   add_against(command, options.against);
-  names_output(command, command.get_option("--json"), OutputKind::kBenchReport);
-  explain(command, {"--json=FILE keeps what FILE already holds of other measurements."},
+  declare_output(command, command.get_option("--json"), OutputKind::kBenchReport);
+  explain(command, {"--json=FILE keeps other measurements that FILE already contains."},
           {"fovea kernel bench gemm_qkv_bf16 --no-peers"});
 }
 

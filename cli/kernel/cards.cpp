@@ -1,4 +1,5 @@
-// Finds the cards, GPUs and sources that a command names, so that mistakes show before long work.
+// Finds the cards, GPUs and sources that a command names, so that mistakes are reported before long
+// work.
 #include "cli/kernel/cards.hpp"
 
 #include <algorithm>
@@ -15,21 +16,21 @@
 
 namespace fovea::cli::kernel {
 
-// Replaces the device's own advice, which names an option that these commands do not have.
+// Replaces the advice in the device's message, which names an option that these commands do not
+// have.
 std::unique_ptr<gpu::Device> open_gpu(int index, const OpenGpu& open) {
   try {
     return open(index);
   } catch (const gpu::NoGpu& error) {
     const std::string reason = error.what();
-    throw Error(
-        reason.substr(0, reason.find(';')) +
-        "; this command needs an NVIDIA GPU. Without one `fovea kernel check --device emu`, "
-        "`emulate` and `mutate` run kernels on the emulator; list, parameters, predict, try, "
-        "evolve, resources, sass, export and judge do without, too");
+    throw Error(reason.substr(0, reason.find(';')) +
+                "; this command needs an NVIDIA GPU. Without one, `fovea kernel check --device "
+                "emu`, `emulate` and `mutate` run kernels on the emulator; list, parameters, "
+                "predict, try, evolve, resources, sass, export and judge also work without a GPU");
   }
 }
 
-std::unique_ptr<gpu::Device> open_gpu_if_any(int index) {
+std::unique_ptr<gpu::Device> try_open_gpu(int index) {
   try {
     return gpu::open_cuda_device(index);
   } catch (const gpu::NoGpu&) {
@@ -37,14 +38,14 @@ std::unique_ptr<gpu::Device> open_gpu_if_any(int index) {
   }
 }
 
-int arch_of_emulator(const std::string& emulator) {
+int emulator_arch(const std::string& emulator) {
   return parse_device(emulator.empty() ? "emu" : emulator).value_or(DeviceName{}).number;
 }
 
-const lab::Card& only_card(std::span<const std::string> names) {
+const lab::Card& single_card(std::span<const std::string> names) {
   const std::vector<const lab::Card*> cards = lab::find_cards(names);
   if (names.size() != 1) {
-    throw Error("this command takes one card; `fovea kernel list` names them");
+    throw Error("this command takes one card; `fovea kernel list` lists them");
   }
   return *cards.front();
 }
@@ -52,17 +53,17 @@ const lab::Card& only_card(std::span<const std::string> names) {
 std::vector<const lab::Card*> cards_with_case(std::span<const std::string> names,
                                               const std::string& case_name) {
   std::vector<const lab::Card*> cards = lab::find_cards(names);
-  std::vector<std::string> known;
+  std::vector<std::string> case_names;
   for (const lab::Card* const card : cards) {
     if (lab::ProblemFields::are(case_name)) {
-      known.push_back(lab::find_case(*card, case_name).name);
+      case_names.push_back(lab::find_case(*card, case_name).name);
     }
-    std::ranges::transform(card->cases, std::back_inserter(known), &lab::Case::name);
+    std::ranges::transform(card->cases, std::back_inserter(case_names), &lab::Case::name);
   }
-  if (!case_name.empty() && std::ranges::find(known, case_name) == known.end()) {
-    const std::string hint = io::did_you_mean(case_name, known);
+  if (!case_name.empty() && std::ranges::find(case_names, case_name) == case_names.end()) {
+    const std::string hint = io::did_you_mean(case_name, case_names);
     throw Error(fmt::format("no case '{}'{}", case_name,
-                            hint.empty() ? "; `fovea kernel list -v` names them" : hint));
+                            hint.empty() ? "; `fovea kernel list -v` lists them" : hint));
   }
   return cards;
 }
@@ -80,11 +81,11 @@ std::vector<const lab::Card*> cards_with_level(std::span<const std::string> name
   return cards;
 }
 
-lab::KernelSources kernel_sources_of(const std::string& folder) {
+lab::KernelSources load_kernel_sources(const std::string& folder) {
   return folder.empty() ? lab::KernelSources::built_in() : lab::KernelSources::from_folder(folder);
 }
 
-std::string own_program() {
+std::string current_program() {
   return std::filesystem::read_symlink("/proc/self/exe").string();
 }
 

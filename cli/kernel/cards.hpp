@@ -1,4 +1,4 @@
-// The cards, GPUs and sources that the options of several commands of `fovea kernel` name.
+// Functions that find the cards, GPUs and sources named by options of `fovea kernel`.
 #pragma once
 
 #include <functional>
@@ -20,29 +20,30 @@ using OpenGpu = std::function<std::unique_ptr<gpu::Device>(int index)>;
 [[nodiscard]] std::unique_ptr<gpu::Device> open_gpu(
     int index, const OpenGpu& open = [](int gpu) { return gpu::open_cuda_device(gpu); });
 
-/// The same, but null where there is none.
-[[nodiscard]] std::unique_ptr<gpu::Device> open_gpu_if_any(int index);
+/// Opens a GPU; returns null when there is none.
+[[nodiscard]] std::unique_ptr<gpu::Device> try_open_gpu(int index);
 
-/// The architecture of --device: "emu:sm_80".
-[[nodiscard]] int arch_of_emulator(const std::string& emulator);
+/// Returns the architecture of a --device such as "emu:sm_80".
+[[nodiscard]] int emulator_arch(const std::string& emulator);
 
-/// Throws fovea::Error unless the command was given one card.
-[[nodiscard]] const lab::Card& only_card(std::span<const std::string> names);
+/// Returns the card. Throws fovea::Error unless exactly one is named.
+[[nodiscard]] const lab::Card& single_card(std::span<const std::string> names);
 
-/// The named cards, of which one must have the case; checked before a GPU is opened.
+/// Returns the named cards. Throws fovea::Error unless at least one of them has the case. Called
+/// before a GPU is opened.
 [[nodiscard]] std::vector<const lab::Card*> cards_with_case(std::span<const std::string> names,
                                                             const std::string& case_name);
 
-/// The named cards, each of which must have the case and the level.
+/// Returns the named cards. Throws fovea::Error unless each of them has the case and the level.
 [[nodiscard]] std::vector<const lab::Card*> cards_with_level(std::span<const std::string> names,
                                                              const std::string& case_name,
                                                              const std::string& level);
 
-/// The sources of the folder, or the program's own.
-[[nodiscard]] lab::KernelSources kernel_sources_of(const std::string& folder);
+/// Returns the kernel sources in the folder, or the program's own if `folder` is empty.
+[[nodiscard]] lab::KernelSources load_kernel_sources(const std::string& folder);
 
-/// The path of this program, for child processes that run it.
-[[nodiscard]] std::string own_program();
+/// Returns the path of this program, for child processes that run it.
+[[nodiscard]] std::string current_program();
 
 /// Prints a line of `fovea kernel check`.
 void print_check(const lab::CheckResult& result);

@@ -22,7 +22,7 @@ namespace {
 
 struct CheckOptions : CardOptions {
   int gpu = 0;
-  std::string emulator;  // to run on; empty: a GPU
+  std::string emulator;  // emulator to run on; empty: run on a GPU
   int schedules = lab::EmulatedCheckOptions{}.schedules;
   std::string captures;  // file with the captured outputs of a GPU; empty: none
   bool largest_only = false;
@@ -75,16 +75,15 @@ void print_figures(const lab::CaseComparer& comparer, bool is_text, nlohmann::or
                                figures.differing);
       if (figures.approximate > 0) {
         std::cout << fmt::format(
-            "; of {} numbers of approximate outputs {} are not the same, at "
-            "most {} ulps apart",
+            "; of {} values of approximate outputs, {} differ, by at most {} ulps",
             figures.distance.numbers, figures.distance.differing, figures.distance.ulps);
       }
       if (figures.changed > 0) {
-        std::cout << fmt::format("; the kernel of {} that differ has changed since",
+        std::cout << fmt::format("; for {} that differ, the kernel has changed since the capture",
                                  figures.changed);
       }
       if (figures.missing > 0) {
-        std::cout << fmt::format("; {} are not in the file as they are now", figures.missing);
+        std::cout << fmt::format("; {} are not in the file in their current form", figures.missing);
       }
       std::cout << '\n';
     }
@@ -95,12 +94,12 @@ void print_figures(const lab::CaseComparer& comparer, bool is_text, nlohmann::or
                              io::printable(comparer.captured().commit), compared, differing);
   }
   if (compared == 0) {
-    throw Error("nothing was compared with the captures: they are of other cases");
+    throw Error("nothing was compared with the captures, because they are for other cases");
   }
 }
 
 int check_emulated(const CheckOptions& options, const std::vector<const lab::Card*>& cards) {
-  const int arch = arch_of_emulator(options.emulator);
+  const int arch = emulator_arch(options.emulator);
   const gpu::DeviceInfo info = gpu::open_emulated_device({.arch = arch})->info();
   lab::EmulatedCheckOptions emulated{.arch = arch,
                                      .seed = options.check.seed,
@@ -110,25 +109,25 @@ int check_emulated(const CheckOptions& options, const std::vector<const lab::Car
   std::unique_ptr<lab::CaseComparer> comparer;
   if (!options.captures.empty()) {
     comparer = std::make_unique<lab::CaseComparer>(options.captures, arch);
-    emulated.inspect = [&](const lab::EmulatedJob& job, const lab::Ran& ran) {
+    emulated.inspect = [&](const lab::EmulatedJob& job, const lab::CaseOutputs& ran) {
       return comparer->inspect(job, ran);
     };
   }
   say(info.name);
   std::vector<lab::CheckResult> results;
   const int failed = lab::check_emulated(cards, emulated, [&](const lab::CheckResult& result) {
-    if (options.json.leaves_text()) {
+    if (options.json.prints_text()) {
       print_check(result);
     }
     results.push_back(result);
   });
-  if (options.json.leaves_text()) {
+  if (options.json.prints_text()) {
     std::cout << fmt::format("{}/{} passed\n", results.size() - static_cast<std::size_t>(failed),
                              results.size());
   }
   auto json = nlohmann::ordered_json::parse(lab::to_json(info, results));
   if (comparer) {
-    print_figures(*comparer, options.json.leaves_text(), json["captures"]);
+    print_figures(*comparer, options.json.prints_text(), json["captures"]);
   }
   options.json.write(json);
   return failed == 0 ? kDone : kFailed;
@@ -137,10 +136,10 @@ int check_emulated(const CheckOptions& options, const std::vector<const lab::Car
 int run_check(const CheckOptions& options) {
   const auto cards = cards_with_case(options.cards, options.check.only_case);
   if (options.emulator.empty() && !options.captures.empty()) {
-    throw Error("--captures compares the emulator with a GPU: give --device emu, too");
+    throw Error("--captures needs --device emu: it compares the emulator with a GPU");
   }
   if (options.emulator.empty() && options.largest_only) {
-    throw Error("--largest-only is a choice of the emulator's cases: give --device emu, too");
+    throw Error("--largest-only needs --device emu: it selects cases for the emulator");
   }
   if (!options.emulator.empty()) {
     return check_emulated(options, cards);
@@ -152,20 +151,20 @@ int run_check(const CheckOptions& options) {
   const int failed = lab::check(
       *device, cards, options.check,
       [&](const lab::CheckResult& result) {
-        if (options.json.leaves_text() && (one_seed || !result.passed)) {
+        if (options.json.prints_text() && (one_seed || !result.passed)) {
           print_check(result);
         }
         results.push_back(result);
       },
       [&](const lab::SeedResult& seed) {
-        if (!options.json.leaves_text()) {
+        if (!options.json.prints_text()) {
           return;
         }
         std::cout << (one_seed ? "" : fmt::format("seed {}: ", seed.seed))
                   << fmt::format("{}/{} passed\n", seed.checked - seed.failed, seed.checked)
                   << std::flush;
       });
-  if (options.json.leaves_text() && !one_seed) {
+  if (options.json.prints_text() && !one_seed) {
     print_largest(results);
   }
   options.json.write(nlohmann::ordered_json::parse(lab::to_json(device->info(), results)));
@@ -177,31 +176,29 @@ int run_check(const CheckOptions& options) {
 void add_check(CLI::App& kernel, Run& run) {
   const auto [command, options] = add_card_command(
       kernel, run, "check",
-      "Compare kernels with float64, and prove that the gate notices mistakes", run_check);
+      "Compare kernels with float64 references, and verify that the check detects mutants",
+      run_check);
   add_gpu(command, options.gpu);
   add_emulator(command, options.emulator)->excludes("--gpu");
   add_schedules(command, options.schedules);
   add_text(command, "--captures", "FILE", options.captures,
-           "Also compare the emulator's outputs with what a GPU computed, a file of `fovea kernel "
-           "capture`");
+           "Also compare the emulator's outputs with a GPU's, in a file of `fovea kernel capture`");
   add_case(command, options.check.only_case);
   add_seed(command, options.check.seed);
-  add_whole(command, "--seeds", {1, 1000}, options.check.seeds,
-            "How many seeds to check, from --seed on. Each seed after the first checks every card, "
-            "every plan and every mutant on the small cases and on one of the large ones, in turn, "
-            "and compares 12 tiles of an output instead of 48");
+  add_integer(command, "--seeds", {1, 1000}, options.check.seeds,
+              "Number of consecutive seeds to check, from --seed on. Each seed after the first "
+              "checks every card, plan and mutant on the small cases and on a different large one, "
+              "and compares 12 tiles of an output instead of 48");
   add_flag(
       command, "--largest-only", options.largest_only,
-      "On the emulator: run each kernel once, on the card's case that keeps it busy longest, of "
-      "those that are quick there");
+      "On the emulator: run each kernel once, on the longest-running of the card's quick cases");
   add_flag(command, "--small", options.check.small,
-           "Only what is quick under compute-sanitizer, and no mutants");
-  explain(
-      command,
-      {"On the emulator there is one seed, no mutants, and beside wrong results what kernels do "
-       "wrong on the way: docs/emulator.md lists it."},
-      {"fovea kernel check gemm_qkv_bf16", "fovea kernel check --seeds 20",
-       "fovea kernel check layer_norm --device emu:sm_80 --schedules 10"});
+           "Run only cases that are quick under compute-sanitizer, and no mutants");
+  explain(command,
+          {"The emulator runs one seed and no mutants, and reports wrong results and also errors "
+           "such as races, which docs/emulator.md lists."},
+          {"fovea kernel check gemm_qkv_bf16", "fovea kernel check --seeds 20",
+           "fovea kernel check layer_norm --device emu:sm_80 --schedules 10"});
 }
 
 }  // namespace fovea::cli::kernel

@@ -1,6 +1,6 @@
-// Commands on the compiled kernels. `fovea kernel resources` compares their resources with the
-// limits of their cards. `fovea kernel sass` compares their machine code with what the cards
-// require, or writes that of one kernel to a file.
+// Commands on compiled kernels. `fovea kernel resources` compares their resources with the limits
+// of their cards. `fovea kernel sass` compares their machine code with the requirements of their
+// cards, or writes the machine code of one kernel to a file.
 #include <algorithm>
 #include <cstddef>
 #include <iostream>
@@ -29,28 +29,28 @@ namespace {
 
 struct SassOptions : CardOptions {
   std::string kernel;
-  int arch = 0;         // 0: all
-  std::string sources;  // the folder with the kernels' sources; empty: the program's own
+  int arch = 0;         // 0: all architectures
+  std::string sources;  // folder with the kernels' sources; empty: the program's own
   bool regions = false;
   bool dump = false;
-  std::string cfg;    // the file for a kernel's control flow
-  std::string cubin;  // the file for its machine code
+  std::string cfg;    // file for a kernel's control flow
+  std::string cubin;  // file for the machine code of a kernel
 };
 
 /// Returns the kernels of the named cards, or all kernels when no card is named, filtered by the
 /// name `kernel` unless it is empty and by `arch` unless it is 0. Throws fovea::Error when there
 /// are none.
-std::vector<gpu::KernelImage> images_of(std::span<const std::string> cards_named,
-                                        const std::string& kernel = {}, int arch = 0) {
+std::vector<gpu::KernelImage> select_images(std::span<const std::string> cards_named,
+                                            const std::string& kernel = {}, int arch = 0) {
   const auto cards = lab::find_cards(cards_named);
   std::vector<gpu::KernelImage> images;
   for (const gpu::KernelImage& image : gpu::kernel_images()) {
-    const bool wanted = std::ranges::any_of(cards, [&](const lab::Card* card) {
+    const bool is_selected = std::ranges::any_of(cards, [&](const lab::Card* card) {
       return std::ranges::any_of(card->kernels, [&](const lab::KernelLimits& limits) {
         return limits.covers(image.name);
       });
     });
-    if (wanted || cards_named.empty()) {
+    if (is_selected || cards_named.empty()) {
       images.push_back(image);
     }
   }
@@ -62,14 +62,14 @@ std::vector<gpu::KernelImage> images_of(std::span<const std::string> cards_named
   if (kernel.empty() && arch == 0) {
     return images;
   }
-  std::vector<std::string> known;
-  std::ranges::transform(images, std::back_inserter(known),
+  std::vector<std::string> kernel_names;
+  std::ranges::transform(images, std::back_inserter(kernel_names),
                          [](const gpu::KernelImage& image) { return std::string(image.name); });
   std::erase_if(images, [&](const gpu::KernelImage& image) {
     return (!kernel.empty() && image.name != kernel) || (arch != 0 && image.arch != arch);
   });
   if (images.empty()) {
-    const std::string hint = io::did_you_mean(kernel, known);
+    const std::string hint = io::did_you_mean(kernel, kernel_names);
     throw Error(fmt::format("these cards have no kernel {}{}{}", kernel,
                             arch == 0 ? "" : fmt::format(" for sm_{}", arch),
                             hint.empty() ? "; `fovea kernel resources` lists them" : hint));
@@ -78,99 +78,100 @@ std::vector<gpu::KernelImage> images_of(std::span<const std::string> cards_named
 }
 
 /// Formats the exceeded limits of a kernel as a line; "" when there are none.
-std::string over_limits(const std::vector<std::string>& faults) {
+std::string exceeded_limits_text(const std::vector<std::string>& faults) {
   return faults.empty() ? "" : fmt::format("    OVER: {}\n", fmt::join(faults, "; "));
 }
 
 int run_resources(const CardOptions& options) {
-  const std::vector<gpu::KernelImage> images = images_of(options.cards);
-  std::size_t over = 0;
+  const std::vector<gpu::KernelImage> images = select_images(options.cards);
+  std::size_t exceeding = 0;
   auto json = nlohmann::ordered_json::array();
-  if (options.json.leaves_text()) {
+  if (options.json.prints_text()) {
     std::cout << fmt::format("{:<50} {:<5} {:>4} {:>6} {:>5} {:>5}\n", "kernel", "arch", "regs",
                              "shared", "local", "spilt");
   }
   for (const lab::ImageReport& report : lab::check_resources(lab::find_cards({}), images)) {
     const gpu::KernelImage& image = *report.image;
-    over += report.faults.empty() ? 0 : 1;
+    exceeding += report.faults.empty() ? 0 : 1;
     json.push_back(nlohmann::ordered_json::parse(lab::to_json(report)));
-    if (options.json.leaves_text()) {
+    if (options.json.prints_text()) {
       std::cout << fmt::format("{:<50} sm_{:<2} {:>4} {:>6} {:>5} {:>5}\n{}", image.name,
                                image.arch, image.registers, image.shared_bytes, image.stack_bytes,
                                image.spill_store_bytes + image.spill_load_bytes,
-                               over_limits(report.faults));
+                               exceeded_limits_text(report.faults));
     }
   }
-  if (options.json.leaves_text()) {
-    std::cout << fmt::format("{}/{} within their limits\n", images.size() - over, images.size());
+  if (options.json.prints_text()) {
+    std::cout << fmt::format("{}/{} within their limits\n", images.size() - exceeding,
+                             images.size());
   }
   options.json.write({{"kernels", std::move(json)}});
-  return over == 0 ? kDone : kFailed;
+  return exceeding == 0 ? kDone : kFailed;
 }
 
 /// Returns the single kernel for --cfg and --cubin, or throws when several are selected.
-const gpu::KernelImage& only(const std::vector<gpu::KernelImage>& images) {
+const gpu::KernelImage& single_image(const std::vector<gpu::KernelImage>& images) {
   if (images.size() != 1) {
-    throw Error(
-        fmt::format("--cfg and --cubin take one kernel, but {} are selected, such as {} for sm_{}: "
-                    "name one with --kernel, and with --arch where it has code for several",
-                    images.size(), images.front().name, images.front().arch));
+    throw Error(fmt::format(
+        "--cfg and --cubin take one kernel, but {} are selected, such as {} for sm_{}: select one "
+        "with --kernel, and with --arch if it has code for several architectures",
+        images.size(), images.front().name, images.front().arch));
   }
   return images.front();
 }
 
 void print_regions(const lab::ImageReport& report) {
-  const lab::LinedKernel& lined = *report.lined;
-  if (!lined.compiler.empty()) {
+  const lab::LinedKernel& lined_kernel = *report.lined;
+  if (!lined_kernel.compiler.empty()) {
     std::cout << fmt::format(
-        "    compiled with its lines by {}; its instructions {} those of this "
-        "program\n",
-        lined.compiler, lined.same ? "are" : "DIFFER from");
+        "    compiled with line information by {}; its instructions {} those of this program\n",
+        lined_kernel.compiler, lined_kernel.same ? "are" : "DIFFER from");
   }
   for (const auto& [region, counts] : report.regions) {
-    int all = 0;
-    std::string told;
+    int total = 0;
+    std::string kind_counts;
     for (const auto& [name, count] : counts) {
-      all += count;
+      total += count;
       if (lab::kind_of(name) != lab::InstructionKind::kOther) {
-        told += fmt::format(", {} {}", count, name);
+        kind_counts += fmt::format(", {} {}", count, name);
       }
     }
-    if (all > 0) {
-      std::cout << fmt::format("    {}: {} instructions{}\n", region, all, told);
+    if (total > 0) {
+      std::cout << fmt::format("    {}: {} instructions{}\n", region, total, kind_counts);
     }
   }
 }
 
 int run_sass(const SassOptions& options) {
   if (!options.sources.empty() && !(options.cubin.empty() && options.cfg.empty())) {
-    throw Error("--cubin and --cfg write the program's own kernels: they exclude --sources");
+    throw Error(
+        "--cubin and --cfg cannot be used with --sources: they write the program's own kernels");
   }
   const std::vector<gpu::KernelImage> images =
-      images_of(options.cards, options.kernel, options.arch);
+      select_images(options.cards, options.kernel, options.arch);
   if (!options.cubin.empty()) {
-    const std::vector<std::byte> cubin = gpu::unpack(only(images));
+    const std::vector<std::byte> cubin = gpu::unpack(single_image(images));
     io::write_file_atomically(options.cubin,
                               {reinterpret_cast<const char*>(cubin.data()), cubin.size()});
   }
   if (!options.cfg.empty()) {
     io::write_file_atomically(options.cfg,
-                              lab::control_flow_graph(lab::find_cards({}), only(images)));
+                              lab::control_flow_graph(lab::find_cards({}), single_image(images)));
   }
-  std::size_t wrong = 0;
+  std::size_t faulty = 0;
   auto json = nlohmann::ordered_json::array();
   const auto report = [&](const lab::ImageReport& image_report) {
-    wrong += image_report.faults.empty() ? 0 : 1;
+    faulty += image_report.faults.empty() ? 0 : 1;
     json.push_back(nlohmann::ordered_json::parse(lab::to_json(image_report)));
     if (options.dump) {
       json.back()["machine_code"] = lab::disassemble(*image_report.image);
     }
-    if (!options.json.leaves_text()) {
+    if (!options.json.prints_text()) {
       return;
     }
     std::cout << fmt::format("{:<50} sm_{:<2} {:>7} instructions\n{}", image_report.image->name,
                              image_report.image->arch, image_report.instructions,
-                             over_limits(image_report.faults));
+                             exceeded_limits_text(image_report.faults));
     if (image_report.lined != nullptr) {
       print_regions(image_report);
     }
@@ -185,12 +186,12 @@ int run_sass(const SassOptions& options) {
   } else {
     lab::check_machine_code(lab::find_cards({}), images, options.regions, report);
   }
-  if (options.json.leaves_text()) {
+  if (options.json.prints_text()) {
     std::cout << fmt::format("{}/{} have all required instructions and no forbidden ones\n",
-                             images.size() - wrong, images.size());
+                             images.size() - faulty, images.size());
   }
   options.json.write({{"kernels", std::move(json)}});
-  return wrong == 0 ? kDone : kFailed;
+  return faulty == 0 ? kDone : kFailed;
 }
 
 }  // namespace
@@ -207,14 +208,16 @@ void add_resources(CLI::App& kernel, Run& run) {
 void add_sass(CLI::App& kernel, Run& run) {
   const auto [command, options] = add_card_command(
       kernel, run, "sass",
-      "Compare the instructions of the compiled kernels with what their cards demand", run_sass);
+      "Compare the instructions of the compiled kernels with the requirements of their cards",
+      run_sass);
   add_only_kernel(command, options.kernel);
-  add_whole(command, "--arch", {50, 999}, options.arch, "Only machine code for this architecture");
+  add_integer(command, "--arch", {50, 999}, options.arch,
+              "Only machine code for this architecture");
   add_sources(command, options.sources);
   begin_group(command, kReportGroup);
   add_flag(command, "--regions", options.regions,
-           "Also count instructions by region of the sources, of what ptxas makes of the program's "
-           "PTX with its lines");
+           "Also count instructions by region of the sources, in code that ptxas compiles from the "
+           "program's PTX with line information");
   add_flag(command, "--dump", options.dump, "Also print the machine code");
   add_output_text(command, "--cfg", "FILE", options.cfg, OutputKind::kGraph,
                   "Write one kernel's control flow, by role, for graphviz's dot");

@@ -22,10 +22,10 @@ struct EmulateOptions : CardOptions {
 int run_emulate(const EmulateOptions& options) {
   const auto cards = cards_with_case(options.cards, options.replay.case_name);
   if (options.cards.size() != 1) {
-    throw Error("name one card, whose case is to run; `fovea kernel list` names them");
+    throw Error("name the card whose case to run; `fovea kernel list` lists the cards");
   }
   lab::ReplayOptions replay_options = options.replay;
-  replay_options.arch = arch_of_emulator(options.emulator);
+  replay_options.arch = emulator_arch(options.emulator);
   std::optional<emulation::TraceFile> trace;
   if (!options.trace.empty()) {
     trace.emplace(options.trace);
@@ -43,7 +43,7 @@ int run_emulate(const EmulateOptions& options) {
     trace->commit();
   }
   const lab::CheckResult& result = replay.result;
-  if (options.json.leaves_text()) {
+  if (options.json.prints_text()) {
     print_check(result);
   }
   options.json.write({{"clean", result.passed},
@@ -63,23 +63,23 @@ int run_emulate(const EmulateOptions& options) {
 }  // namespace
 
 void add_emulate(CLI::App& kernel, Run& run) {
-  const auto [command, options] =
-      add_card_command(kernel, run, "emulate",
-                       "Run one schedule of a case on the emulator, as check does", run_emulate);
+  const auto [command, options] = add_card_command(
+      kernel, run, "emulate",
+      "Run one schedule of a case on the emulator, in the same way as check", run_emulate);
   add_emulator(command, options.emulator);
   add_case(command, options.replay.case_name);
   add_plan(command, options.replay.plan);
   add_seed(command, options.replay.seed);
-  add_whole(command, "--schedule", {0, 999'999'999}, options.replay.schedule,
-            "Which of the schedules of `fovea kernel check --device emu`, from 0");
+  add_integer(command, "--schedule", {0, 999'999'999}, options.replay.schedule,
+              "Index of the schedule in `fovea kernel check --device emu`, from 0");
   add_flag(command, "--overlapping", options.replay.overlapping,
-           "Run it behind a grid that still writes its input, then behind itself, as grids overlap "
-           "on GPUs; outputs are not judged");
+           "Run it after a grid that still writes its input, then after itself, because grids "
+           "overlap on GPUs; outputs are not checked");
   add_trace(command, options.trace);
   explain(command,
-          {"What `fovea kernel check --device emu` finds it names with the options that run it "
-           "again. Without --case it is the card's first case that is quick.",
-           "Exit codes: 0 the outputs are right and nothing was found, 1 something is wrong."},
+          {"`fovea kernel check --device emu` prints each finding with the options that reproduce "
+           "it here. The default case is the first quick one of the card.",
+           "Exit codes: 0 outputs are right and there are no findings, 1 otherwise."},
           {"fovea kernel emulate layer_norm --case rows3_width768 --schedule 2",
            "fovea kernel emulate gemm_out_bf16 --seed 7 --trace trace.txt"});
 }

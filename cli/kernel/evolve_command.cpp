@@ -40,14 +40,14 @@ using Json = nlohmann::ordered_json;
 struct EvolveOptions : CardOptions {
   int gpu = 0;
   lab::CandidateSetting setting;
-  std::string sources;  // the folder with the kernels' sources; empty: the program's own
-  std::string kernel;   // the first candidate's; empty: the baseline's
-  Parameters start;     // the first candidate's tuning parameters that differ from the kernel's own
+  std::string sources;  // folder with the kernels' sources; empty: the program's own
+  std::string kernel;   // kernel of the first candidate; empty: that of the baseline
+  Parameters start;     // parameters of the first candidate that differ from the kernel's own
   std::string population = "best";
   std::string budget_text = "20m";
   lab::EvolveBudget budget{.trials = 0, .seconds = 1200};
   int patience = 8;
-  std::vector<std::string> proposer;  // a program and its arguments; empty: the built-in one
+  std::vector<std::string> proposer;  // program and its arguments; empty: the built-in proposer
   double candidate_seconds = 120;
   double answer_seconds = 120;
   std::string ledger;
@@ -55,19 +55,20 @@ struct EvolveOptions : CardOptions {
   bool overwrite = false;
 };
 
-lab::PopulationKind population_of(const std::string& word) {
+lab::PopulationKind parse_population(const std::string& name) {
   for (const auto kind : {lab::PopulationKind::kInsight, lab::PopulationKind::kElites}) {
-    if (word == lab::to_string(kind)) {
+    if (name == lab::to_string(kind)) {
       return kind;
     }
   }
   return lab::PopulationKind::kBest;
 }
 
-/// Returns candidate 0: the kernel's own values, replaced by those of --start.
-lab::Variant start_of(const EvolveOptions& options, const std::vector<lab::TuningSpace>& spaces) {
+/// Returns candidate 0: the kernel's own parameters, overridden by those of --start.
+lab::Variant first_variant(const EvolveOptions& options,
+                           const std::vector<lab::TuningSpace>& spaces) {
   const lab::TuningSpace& space =
-      options.kernel.empty() ? spaces.front() : lab::space_of(spaces, options.kernel);
+      options.kernel.empty() ? spaces.front() : lab::find_space(spaces, options.kernel);
   lab::Variant start{.kernel = space.kernel, .values = space.values, .files = {}};
   for (const auto& [name, value] : options.start) {
     const auto range = std::ranges::find(space.ranges, name, &lab::ParameterRange::name);
@@ -83,20 +84,22 @@ lab::Variant start_of(const EvolveOptions& options, const std::vector<lab::Tunin
   return start;
 }
 
-/// Arguments for `try` and `profile`: the card, and options for the case, level and GPU.
-std::vector<std::string> question_of(const EvolveOptions& options, const std::string& case_name) {
+/// Returns the arguments for `try` and `profile`: the card, and options for the case, the level and
+/// the GPU.
+std::vector<std::string> workload_arguments(const EvolveOptions& options,
+                                            const std::string& case_name) {
   const char* const option = lab::ProblemFields::are(case_name) ? "--problem" : "--case";
-  std::vector<std::string> question = {options.cards.front(), option, case_name, "--gpu",
-                                       std::to_string(options.gpu)};
+  std::vector<std::string> arguments = {options.cards.front(), option, case_name, "--gpu",
+                                        std::to_string(options.gpu)};
   if (!options.setting.level.empty()) {
-    question.insert(question.end(), {"--level", options.setting.level});
+    arguments.insert(arguments.end(), {"--level", options.setting.level});
   }
-  return question;
+  return arguments;
 }
 
 /// Returns the command line that tries a candidate again.
-std::string command_of(const lab::Variant& variant, const std::vector<std::string>& question,
-                       const lab::KernelSources& sources, const std::string& folder) {
+std::string try_command_line(const lab::Variant& variant, const std::vector<std::string>& arguments,
+                             const lab::KernelSources& sources, const std::string& folder) {
   Json changes = Json::object();
   for (const auto& [name, value] : variant.values) {
     if (lab::value_of(sources.kernel(variant.kernel).values, name) != value) {
@@ -104,7 +107,7 @@ std::string command_of(const lab::Variant& variant, const std::vector<std::strin
     }
   }
   return fmt::format("fovea kernel try {} --kernel {} --parameters '{}'{}{}",
-                     fmt::join(question, " "), variant.kernel, changes.dump(),
+                     fmt::join(arguments, " "), variant.kernel, changes.dump(),
                      folder.empty() ? "" : " --sources ", folder);
 }
 
@@ -149,28 +152,28 @@ void print_report(const lab::EvolveReport& report, const std::string& command) {
                              lab::kMinGain * 100);
     return;
   }
-  const bool holds = report.confirmed->speed_up >= 1 + lab::kMinGain;
+  const bool is_confirmed = report.confirmed->speed_up >= 1 + lab::kMinGain;
   std::cout << fmt::format(
       "best: candidate {}, speed-up {:.3f} when it was measured again ({:.3f} before){}\n  {}\n",
       report.best, report.confirmed->speed_up,
       report.trials[static_cast<std::size_t>(report.best)].outcome.speed_up,
-      holds ? "" : ", which does not pay", command);
+      is_confirmed ? "" : ", which is too little", command);
 }
 
-/// The kernel that is to be improved, and the GPU that candidates run on.
+/// The kernel to improve, and the GPU that candidates run on.
 struct Subject {
   lab::CandidateSetting setting;
   lab::Case timed;
   lab::KernelSources sources;
   bool has_gpu = false;
   gpu::DeviceInfo info;
-  std::vector<lab::TuningSpace> spaces;  // the baseline's kernel first
+  std::vector<lab::TuningSpace> spaces;  // begins with the baseline's kernel
   std::unique_ptr<lab::Workload> workload;
 };
 
-Subject subject_of(const EvolveOptions& options) {
+Subject make_subject(const EvolveOptions& options) {
   lab::CandidateSetting setting = options.setting;
-  setting.card = &only_card(options.cards);
+  setting.card = &single_card(options.cards);
   if (!options.proposer.empty() && ::access(options.proposer.front().c_str(), X_OK) != 0 &&
       lab::find_program(options.proposer.front()).empty()) {
     throw Error(fmt::format("the proposer '{}' cannot be run: it is not an executable program",
@@ -178,18 +181,18 @@ Subject subject_of(const EvolveOptions& options) {
   }
   Subject subject{.setting = setting,
                   .timed = lab::find_case(*setting.card, setting.case_name),
-                  .sources = kernel_sources_of(options.sources),
+                  .sources = load_kernel_sources(options.sources),
                   .has_gpu = false,
                   .info = lab::assumed_device(),
                   .spaces = {},
                   .workload = nullptr};
-  // The device is closed at once, because only child processes launch kernels.
-  if (const std::unique_ptr<gpu::Device> device = open_gpu_if_any(options.gpu)) {
+  // The device is closed immediately, because only child processes launch kernels.
+  if (const std::unique_ptr<gpu::Device> device = try_open_gpu(options.gpu)) {
     subject.has_gpu = true;
     subject.info = device->info();
   } else {
-    say("no GPU was found, so nothing runs: candidates are only checked to be legal, to compile "
-        "and to fit an H200");
+    say("no GPU was found, so nothing runs: candidates are only checked to be legal, to compile, "
+        "and to fit on an H200");
   }
   subject.spaces = lab::tuning_spaces(subject.info, subject.sources, setting);
   subject.workload = subject.timed.make(setting.seed);
@@ -197,7 +200,8 @@ Subject subject_of(const EvolveOptions& options) {
 }
 
 /// Returns the first line of the ledger.
-Json header_of(const EvolveOptions& options, const Subject& subject, const lab::Variant& start) {
+Json ledger_header(const EvolveOptions& options, const Subject& subject,
+                   const lab::Variant& start) {
   const lab::TuningSpace& baseline = subject.spaces.front();
   Json header = {
       {"kind", "run"},
@@ -224,11 +228,11 @@ Json header_of(const EvolveOptions& options, const Subject& subject, const lab::
   return header;
 }
 
-lab::EvolveSetup setup_of(const EvolveOptions& options, const Subject& subject) {
+lab::EvolveSetup make_setup(const EvolveOptions& options, const Subject& subject) {
   lab::EvolveSetup setup;
   setup.spaces = subject.spaces;
-  setup.start = start_of(options, subject.spaces);
-  setup.population = population_of(options.population);
+  setup.start = first_variant(options, subject.spaces);
+  setup.population = parse_population(options.population);
   setup.seed = subject.setting.seed;
   setup.budget = options.budget;
   setup.patience = options.patience;
@@ -237,8 +241,8 @@ lab::EvolveSetup setup_of(const EvolveOptions& options, const Subject& subject) 
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
   };
-  setup.header = header_of(options, subject, setup.start);
-  setup.on_trial = [prints = options.json.leaves_text(), shown = std::vector<lab::Candidate>()](
+  setup.header = ledger_header(options, subject, setup.start);
+  setup.on_trial = [prints = options.json.prints_text(), shown = std::vector<lab::Candidate>()](
                        const lab::Candidate& trial, bool recorded) mutable {
     shown.push_back(trial);
     if (prints) {
@@ -249,8 +253,8 @@ lab::EvolveSetup setup_of(const EvolveOptions& options, const Subject& subject) 
   return setup;
 }
 
-std::unique_ptr<lab::Proposer> proposer_of(const EvolveOptions& options, const Subject& subject,
-                                           const lab::EvolveSetup& setup) {
+std::unique_ptr<lab::Proposer> make_proposer(const EvolveOptions& options, const Subject& subject,
+                                             const lab::EvolveSetup& setup) {
   if (options.proposer.empty()) {
     return std::make_unique<lab::DrawnProposer>(
         setup.seed, setup.population, [&subject](const lab::Variant& variant) {
@@ -282,19 +286,19 @@ std::unique_ptr<lab::Proposer> proposer_of(const EvolveOptions& options, const S
 }
 
 int run_evolve(const EvolveOptions& options) {
-  const Subject subject = subject_of(options);
+  const Subject subject = make_subject(options);
   const Interruption interruption;
-  const std::vector<std::string> question = question_of(options, subject.timed.name);
-  const lab::EvolveSetup setup = setup_of(options, subject);
+  const std::vector<std::string> arguments = workload_arguments(options, subject.timed.name);
+  const lab::EvolveSetup setup = make_setup(options, subject);
   lab::Ledger ledger(options.ledger, options.resume, options.overwrite);
-  lab::ChildEvaluator evaluator({.program = own_program(),
-                                 .question = question,
+  lab::ChildEvaluator evaluator({.program = current_program(),
+                                 .question = arguments,
                                  .sources = &subject.sources,
                                  .spaces = subject.spaces,
                                  .folder = options.sources,
                                  .max_seconds = options.candidate_seconds,
                                  .stop = setup.stop});
-  const std::unique_ptr<lab::Proposer> proposer = proposer_of(options, subject, setup);
+  const std::unique_ptr<lab::Proposer> proposer = make_proposer(options, subject, setup);
   const lab::EvolveReport report = lab::evolve(setup, evaluator, *proposer, ledger);
 
   const lab::Variant& best =
@@ -305,8 +309,8 @@ int run_evolve(const EvolveOptions& options) {
     folder = options.ledger + ".best";
     subject.sources.with_files(best.files).write(folder);
   }
-  const std::string command = command_of(best, question, subject.sources, folder);
-  if (options.json.leaves_text()) {
+  const std::string command = try_command_line(best, arguments, subject.sources, folder);
+  if (options.json.prints_text()) {
     print_report(report, command);
   }
   Json json = report.to_json();
@@ -315,7 +319,7 @@ int run_evolve(const EvolveOptions& options) {
   return report.why == "interrupted" ? kInterrupted : kDone;
 }
 
-/// Adds --budget: "20m" is a time, "200" a number of candidates.
+/// Adds --budget, a time such as "20m" or a number of candidates such as "200".
 void add_budget(CLI::App& command, EvolveOptions& options) {
   command
       .add_option_function<std::string>(
@@ -326,23 +330,23 @@ void add_budget(CLI::App& command, EvolveOptions& options) {
             double amount = 0;
             try {
               amount = std::stod(text, &end);
-            } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): 0 is refused below
+            } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): 0 is rejected below
             }
             const std::string unit = text.substr(end);
             const double seconds = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-            const bool whole = unit.empty() && amount == std::floor(amount);
-            const bool in_range = amount > 0 && amount <= kMaxAmount;
-            if (!in_range || (seconds == 0 && !whole)) {
+            const bool is_count = unit.empty() && amount == std::floor(amount);
+            const bool is_in_range = amount > 0 && amount <= kMaxAmount;
+            if (!is_in_range || (seconds == 0 && !is_count)) {
               throw CLI::ValidationError(
                   "--budget takes a time, such as 20m, 90s or 1h, or a number of candidates, such "
                   "as 200",
                   CLI::ExitCodes::ValidationError);
             }
-            options.budget = {.trials = whole ? static_cast<int>(amount) : 0,
+            options.budget = {.trials = is_count ? static_cast<int>(amount) : 0,
                               .seconds = amount * seconds};
             options.budget_text = text;
           },
-          "The time, such as 20m, or the number of candidates, such as 200, after which it ends")
+          "Time, such as 20m, or number of candidates, such as 200, after which the run ends")
       ->type_name("BUDGET")
       ->default_str(options.budget_text);
 }
@@ -351,33 +355,33 @@ void add_evolution(CLI::App& command, EvolveOptions& options) {
   add_first_kernel(command, options.kernel);
   add_json_parameters(
       command, "--start",
-      "Values of tuning parameters of the first candidate that differ from the kernel's "
-      "own, as JSON",
+      "Tuning parameters of the first candidate that differ from the kernel's own, as JSON",
       [&options](Parameters values) { options.start = std::move(values); });
   add_choice(command, "--population", {"best", "insight", "elites"}, options.population,
-             "Which candidates are parents: the best; the best, with a change to the parameter "
-             "that its profile names; or the best three, also combined in pairs");
+             "Choice of parents: the best candidate; the best, with a change to the parameter that "
+             "its profile suggests; or the best three, also combined in pairs");
   add_budget(command, options);
-  add_whole(command, "--patience", {0, 1000000}, options.patience,
-            "How many generations of 4 candidates may pass without one that is kept (0: any "
-            "number)");
+  add_integer(
+      command, "--patience", {0, 1000000}, options.patience,
+      "Number of generations of 4 candidates that may pass without one that is kept (0: any "
+      "number)");
   add_texts(command, "--proposer", options.proposer,
-            "A program and its arguments, which proposes candidates in lines of JSON (default: "
-            "they are drawn from the table of tuning parameters)")
+            "Program, with its arguments, that proposes candidates as lines of JSON (default: draw "
+            "them from the table of tuning parameters)")
       ->type_name("PROGRAM");
   add_real(command, "--candidate-seconds", "SECONDS", {1, 3600}, options.candidate_seconds,
-           "How long a candidate may take to be compiled, checked and timed");
+           "Time limit for compiling, checking and timing a candidate");
   add_real(command, "--answer-seconds", "SECONDS", {0.1, 3600}, options.answer_seconds,
-           "How long the proposer may take for an answer");
+           "Time limit for an answer of the proposer");
   add_output_text(command, "--ledger", "FILE", options.ledger, OutputKind::kLedger,
-                  "The file that gets a line of JSON for each candidate")
+                  "File to which a line of JSON is appended for each candidate")
       ->required()
       ->group(kOutputGroup);
   command.parse_complete_callback(
-      [&command, &options] { options.overwrite = overwrites(command); });
+      [&command, &options] { options.overwrite = has_overwrite_flag(command); });
   add_flag(command, "--resume", options.resume,
-           "Continue the run of the ledger, with the same candidates as if it had not ended; "
-           "the options must be the same, but for the budget and the patience")
+           "Continue the run of the ledger, with the same candidates as if it had not ended; all "
+           "options except the budget and the patience must be the same")
       ->excludes("--overwrite")
       ->group(kOutputGroup);
 }
@@ -387,17 +391,17 @@ void add_evolution(CLI::App& command, EvolveOptions& options) {
 void add_evolve(CLI::App& kernel, Run& run) {
   const auto [command, options] =
       add_card_command(kernel, run, "evolve",
-                       "Change a kernel's tuning parameters or sources over generations, and "
-                       "keep what measures faster",
+                       "Change a kernel's tuning parameters or sources over generations, and keep "
+                       "candidates that are faster",
                        run_evolve);
   add_level_on_gpu(command, options.gpu, options.setting.case_name, options.setting.level);
   add_seed(command, options.setting.seed);
   add_sources(command, options.sources);
   add_evolution(command, options);
   explain(command,
-          {"A candidate is kept when it is faster than the best by 3% beyond the spread of the "
-           "measurements; the best is measured once more at the end. docs/laboratory.md describes "
-           "the ledger and what a proposer reads and writes."},
+          {"A candidate is kept when it is faster than the best one by 3% beyond the spread of the "
+           "measurements; the best one is measured again at the end. docs/laboratory.md describes "
+           "the ledger and the proposer's input and output."},
           {"fovea kernel evolve attention --level wmma --budget 20m --ledger wmma.jsonl",
            "fovea kernel evolve gemm_out --ledger out.jsonl --proposer python3 mine.py"});
 }

@@ -13,12 +13,12 @@ namespace {
 
 struct ExportOptions : CardOptions {
   std::string case_name;
-  bool kernelbench = false;  // the format
+  bool kernelbench = false;  // whether to use KernelBench's format
   std::string output;
 };
 
 int run_export(const ExportOptions& options) {
-  const lab::Card& card = only_card(options.cards);
+  const lab::Card& card = single_card(options.cards);
   const lab::Case exported = lab::find_case(card, options.case_name);
   const std::string task = lab::to_kernelbench(card, exported);
   io::write_file_atomically(options.output, task);
@@ -34,11 +34,11 @@ void add_export(CLI::App& kernel, Run& run) {
       kernel, run, "export", "Write a case as a task for third-party kernels", run_export);
   add_case(command, options.case_name);
   add_flag(command, "--kernelbench", options.kernelbench,
-           "In KernelBench's form: a Python file with Model, get_inputs and get_init_inputs")
+           "Use KernelBench's format: a Python file with Model, get_inputs and get_init_inputs")
       ->required()
       ->group(kOutputGroup);
   without_variable(add_output(command, options.output, OutputKind::kTask, "FILE", "File to write"));
-  explain(command, {"Without --case it is the timed case."},
+  explain(command, {"The default case is the timed one."},
           {"fovea kernel export layer_norm --kernelbench -o task.py"});
 }
 

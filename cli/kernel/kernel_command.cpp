@@ -1,4 +1,4 @@
-// `fovea kernel`: the laboratory's commands, which work on the cards of kernels.
+// `fovea kernel`: the commands of the laboratory, which work on kernel cards.
 #include "cli/kernel/options.hpp"
 
 namespace fovea::cli {

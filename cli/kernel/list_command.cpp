@@ -19,18 +19,18 @@ struct ListOptions : CardOptions {
 int run_list(const ListOptions& options) {
   const auto cards = lab::find_cards(options.cards);
   const std::unique_ptr<gpu::Device> device =
-      options.json.is_wanted() ? open_gpu_if_any(0) : nullptr;
+      options.json.is_requested() ? try_open_gpu(0) : nullptr;
   auto json = nlohmann::ordered_json::array();
   for (const lab::Card* const card : cards) {
-    if (options.json.is_wanted()) {
+    if (options.json.is_requested()) {
       json.push_back(
           nlohmann::ordered_json::parse(lab::to_json(*card, device.get(), !options.cards.empty())));
     }
-    if (!options.json.leaves_text()) {
+    if (!options.json.prints_text()) {
       continue;
     }
     std::cout << fmt::format("{:<24} {:<20} {}\n", card->name,
-                             fmt::format("sm_{}", fmt::join(lab::archs_of(*card), ", sm_")),
+                             fmt::format("sm_{}", fmt::join(lab::card_archs(*card), ", sm_")),
                              card->operation);
     for (const lab::Case& listed : card->cases) {
       if (options.verbose) {

@@ -17,9 +17,9 @@ namespace fovea::cli::kernel {
 namespace {
 
 struct MutateOptions : CardOptions {
-  std::string emulator;  // the architecture of the PTX: "emu:sm_90a"
+  std::string emulator;  // architecture of the PTX, such as "emu:sm_90a"
   mutation::ScoreOptions score;
-  double least_percent = 0.0;  // exit with 1 when fewer mutants are caught
+  double least_percent = 0.0;  // minimum percentage of caught mutants, for exit code 0
   bool prints_caught = false;
 };
 
@@ -47,9 +47,9 @@ void print_caught(const mutation::MutantResult& result) {
 int run_mutate(const MutateOptions& options) {
   const auto cards = cards_with_case(options.cards, options.score.only_case);
   mutation::ScoreOptions score_options = options.score;
-  score_options.arch = arch_of_emulator(options.emulator);
+  score_options.arch = emulator_arch(options.emulator);
   say(gpu::open_emulated_device({.arch = score_options.arch})->info().name);
-  const bool has_text = options.json.leaves_text();
+  const bool has_text = options.json.prints_text();
   const std::vector<mutation::MutantResult> results =
       mutation::score(cards, score_options, [&](const mutation::MutantResult& result) {
         if (has_text && result.fate != mutation::Fate::kCaught) {
@@ -60,7 +60,7 @@ int run_mutate(const MutateOptions& options) {
       });
   const double share = mutation::share_caught(results);
   if (has_text) {
-    std::cout << mutation::table_of(results) << fmt::format("{:.1f}% caught\n", share * 100);
+    std::cout << mutation::score_table(results) << fmt::format("{:.1f}% caught\n", share * 100);
   }
   options.json.write(nlohmann::ordered_json::parse(mutation::to_json(score_options, results)));
   return share * 100 >= options.least_percent ? kDone : kFailed;
@@ -69,10 +69,11 @@ int run_mutate(const MutateOptions& options) {
 }  // namespace
 
 void add_mutate(CLI::App& kernel, Run& run) {
-  const auto [command, options] = add_card_command(
-      kernel, run, "mutate",
-      "Change kernels' PTX, one instruction at a time, and see what the emulator notices",
-      run_mutate);
+  const auto [command, options] =
+      add_card_command(kernel, run, "mutate",
+                       "Mutate kernels' PTX, one instruction at a time, and report which mutants "
+                       "the emulator detects",
+                       run_mutate);
   mutation::ScoreOptions& score = options.score;
   add_case(command, score.only_case);
   add_seed(command, score.seed);
@@ -82,22 +83,22 @@ void add_mutate(CLI::App& kernel, Run& run) {
                                   .c_str()))
       ->group(kComputeGroup);
   add_only_kernel(command, score.only_kernel);
-  add_whole(command, "--line", {1, 1'000'000'000}, score.only_line,
-            "Only mutants of this line of the PTX");
-  add_whole(
+  add_integer(command, "--line", {1, 1'000'000'000}, score.only_line,
+              "Run only the mutants of this line of the PTX");
+  add_integer(
       command, "--most", {0, 1'000'000'000}, score.limit,
-      "Maximum number of mutants per kernel, drawn by --seed evenly over their kinds (0: all)");
-  add_whole(command, "--schedules", {1, 1'000'000'000}, score.schedules,
-            "Orders of warps and blocks that a mutant must survive");
+      "Maximum number of mutants per kernel, drawn evenly over their kinds with --seed (0: all)");
+  add_integer(command, "--schedules", {1, 1'000'000'000}, score.schedules,
+              "Number of schedules (orders of warps and blocks) to run for each mutant");
   add_real(command, "--least", "PERCENT", {0.0, 100.0}, options.least_percent,
-           "Exit with 1 when a smaller share of the mutants that a case reaches is caught")
+           "Exit with 1 when a smaller share is caught of the mutants that a case executes")
       ->group(kReportGroup);
   add_flag(command, "--caught", options.prints_caught, "Also print how each was caught")
       ->group(kReportGroup);
   explain(command,
-          {"Each mutant runs on the cards' small cases until the emulator finds something, the "
-           "result is wrong, or two schedules differ. Mutants run side by side on all CPUs. "
-           "docs/emulator.md says which there are, and why some survive."},
+          {"Each mutant runs on the cards' small cases until the emulator reports an error, the "
+           "result is wrong, or two schedules differ. Mutants run in parallel on all CPUs. "
+           "docs/emulator.md lists the kinds of mutants, and explains why some survive."},
           {"fovea kernel mutate layer_norm", "fovea kernel mutate gemm_qkv_bf16 --most 20 --json"});
 }
 

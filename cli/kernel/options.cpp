@@ -15,18 +15,18 @@ namespace fovea::cli::kernel {
 
 void add_cards(CLI::App& command, CardOptions& options) {
   add_texts(command, "CARD", options.cards,
-            "Cards, as `fovea kernel list` names them (default: all)");
+            "Cards, as listed by `fovea kernel list` (default: all)");
   options.json.add_to(command);
 }
 
 void add_gpu(CLI::App& command, int& index) {
-  add_whole(command, "--gpu", {}, index, "Index of the GPU")->group(kComputeGroup);
+  add_integer(command, "--gpu", {}, index, "Index of the GPU")->group(kComputeGroup);
 }
 
 CLI::Option* add_emulator(CLI::App& command, std::string& emulator) {
-  CLI::Option* const device = add_text(
-      command, "--device", "emu|emu:ARCH", emulator,
-      fmt::format("Run on {}, and no GPU: cases that are quick there", emulator_words()).c_str());
+  CLI::Option* const device =
+      add_text(command, "--device", "emu|emu:ARCH", emulator,
+               fmt::format("Run the quick cases on {} instead of a GPU", emulator_words()).c_str());
   without_variable(device)->group(kComputeGroup)->check([](const std::string& text) -> std::string {
     const std::optional<DeviceName> name = parse_device(text);
     return name && name->kind == DeviceKind::kEmulator
@@ -37,44 +37,45 @@ CLI::Option* add_emulator(CLI::App& command, std::string& emulator) {
 }
 
 void add_schedules(CLI::App& command, int& schedules) {
-  add_whole(command, "--schedules", {1, 1'000'000'000}, schedules,
-            "How many orders of warps and blocks the emulator runs each plan in: all must give the "
-            "same bytes")
+  add_integer(command, "--schedules", {1, 1'000'000'000}, schedules,
+              "Number of schedules (orders of warps and blocks) for each plan; all must give the "
+              "same bytes")
       ->group(kInputGroup);
 }
 
 void add_case(CLI::App& command, std::string& name) {
   CLI::Option* const listed =
-      add_text(command, "--case", "CASE", name,
-               "Only this case (default: every case that the command takes, or the timed one)")
+      add_text(
+          command, "--case", "CASE", name,
+          "Use only this case (default: every case that the command supports, or the timed one)")
           ->group(kInputGroup);
-  // --problem sets the name of a case that no card lists, which is made from its fields.
+  // --problem sets the name of a case that no card lists; the case is made from the fields in the
+  // name.
   add_text(command, "--problem", "FIELDS", name,
-           "The timed case with other sizes, which no card has to list, as m=4099,n=1728,k=1152 "
-           "(attention: batch, heads, kv_heads, length or queries and keys, width, causal, type)")
+           "Use the timed case with other sizes, such as m=4099,n=1728,k=1152 (attention: batch, "
+           "heads, kv_heads, length or queries and keys, width, causal, type)")
       ->group(kInputGroup)
       ->excludes(listed)
       ->check([](const std::string& text) {
-        return lab::ProblemFields::are(text) ? "" : "it is written as name=value,name=value";
+        return lab::ProblemFields::are(text) ? "" : "expected name=value,name=value";
       });
 }
 
 void add_level(CLI::App& command, std::string& level) {
-  add_text(command, "--level", "LEVEL", level,
-           "The level to launch (default: the launcher's choice)")
+  add_text(command, "--level", "LEVEL", level, "Level to launch (default: the launcher's choice)")
       ->group(kInputGroup);
 }
 
 void add_plan(CLI::App& command, std::string& plan) {
-  add_text(command, "--plan", "PLAN", plan,
-           "The plan to launch, as `fovea kernel bench --plans` names it (default: the "
-           "launcher's choice)")
+  add_text(
+      command, "--plan", "PLAN", plan,
+      "Plan to launch, as listed by `fovea kernel bench --plans` (default: the launcher's choice)")
       ->group(kInputGroup);
 }
 
 void add_sources(CLI::App& command, std::string& folder) {
   add_text(command, "--sources", "FOLDER", folder,
-           "A folder with kernels/, whose files replace the program's sources")
+           "Folder with kernels/, whose files replace the program's sources")
       ->group(kInputGroup);
 }
 
@@ -85,13 +86,13 @@ void add_level_on_gpu(CLI::App& command, int& gpu, std::string& case_name, std::
 }
 
 void add_only_kernel(CLI::App& command, std::string& name) {
-  add_text(command, "--kernel", "KERNEL", name, "Only this kernel of the cards")
+  add_text(command, "--kernel", "KERNEL", name, "Use only this kernel of the cards")
       ->group(kInputGroup);
 }
 
 void add_first_kernel(CLI::App& command, std::string& name) {
   add_text(command, "--kernel", "KERNEL", name,
-           "The kernel to start from (default: the launcher's choice, or the level's)")
+           "Kernel to start from (default: the launcher's choice, or the level's)")
       ->group(kInputGroup);
 }
 
@@ -101,10 +102,10 @@ std::optional<Parameters> parameters_in(const nlohmann::json& json) {
   }
   Parameters values;
   for (const auto& [name, value] : json.items()) {
-    const bool whole = value.is_number_integer() &&
-                       value >= nlohmann::json(std::numeric_limits<int>::min()) &&
-                       value <= nlohmann::json(std::numeric_limits<int>::max());
-    if (!whole) {
+    const bool is_int = value.is_number_integer() &&
+                        value >= nlohmann::json(std::numeric_limits<int>::min()) &&
+                        value <= nlohmann::json(std::numeric_limits<int>::max());
+    if (!is_int) {
       return std::nullopt;
     }
     values[name] = value.get<int>();
@@ -114,7 +115,7 @@ std::optional<Parameters> parameters_in(const nlohmann::json& json) {
 
 void add_parameters_option(CLI::App& command, Parameters& parameters) {
   add_json_parameters(command, "--parameters",
-                      "Values of tuning parameters that differ from the kernel's own, as JSON",
+                      "Tuning parameters that differ from the kernel's own, as JSON",
                       [&parameters](Parameters values) { parameters = std::move(values); });
 }
 

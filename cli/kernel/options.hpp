@@ -1,6 +1,6 @@
 // The commands of `fovea kernel`, the options that several of them share, and helpers to declare a
-// command. Each file cli/kernel/<name>_command.cpp declares the options of one and what
-// it runs; compiled_commands.cpp has `resources` and `sass`.
+// command. Each file cli/kernel/<name>_command.cpp declares the options of one command and
+// implements it; compiled_commands.cpp contains `resources` and `sass`.
 #pragma once
 
 #include <functional>
@@ -21,12 +21,12 @@ namespace fovea::cli::kernel {
 
 /// Options of every command on cards.
 struct CardOptions {
-  std::vector<std::string> cards;  // their names; none: all
+  std::vector<std::string> cards;  // names of cards; empty: all cards
   JsonOutput json;
 };
 void add_cards(CLI::App& command, CardOptions& options);
 
-/// A command being declared, and the options that its action receives.
+/// A command that is being declared, and the options for its action.
 template <typename Options>
 struct Declared {
   CLI::App& command;
@@ -53,34 +53,34 @@ Declared<Options> add_card_command(CLI::App& kernel, Run& run, const char* name,
 }
 
 void add_gpu(CLI::App& command, int& index);
-/// --device: an emulator to run on instead of a GPU, "emu:sm_80".
+/// Adds --device, an emulator to run on instead of a GPU, such as "emu:sm_80".
 CLI::Option* add_emulator(CLI::App& command, std::string& emulator);
 void add_schedules(CLI::App& command, int& schedules);
-/// --case, and --problem for one that no card lists.
+/// Adds --case, and --problem for a case that no card lists.
 void add_case(CLI::App& command, std::string& name);
 void add_level(CLI::App& command, std::string& level);
 void add_plan(CLI::App& command, std::string& plan);
 void add_sources(CLI::App& command, std::string& folder);
-/// Adds --gpu and the options that choose a kernel on it: --case, --problem and --level.
+/// Adds --gpu and the options that select a kernel on it: --case, --problem and --level.
 void add_level_on_gpu(CLI::App& command, int& gpu, std::string& case_name, std::string& level);
-/// --kernel, for commands on several kernels.
+/// Adds --kernel for commands on several kernels.
 void add_only_kernel(CLI::App& command, std::string& name);
-/// --kernel, for commands that change one kernel.
+/// Adds --kernel for commands that change one kernel.
 void add_first_kernel(CLI::App& command, std::string& name);
 
 /// Values of tuning parameters by name.
 using Parameters = std::map<std::string, int>;
-/// Parameters of a JSON object; nullopt unless it is one of whole numbers.
+/// Returns the parameters in a JSON object; nullopt unless it is an object of whole numbers.
 [[nodiscard]] std::optional<Parameters> parameters_in(const nlohmann::json& json);
 void add_parameters_option(CLI::App& command, Parameters& parameters);
-/// Adds the options that choose a launch: those of add_level_on_gpu(), --plan, --sources and
+/// Adds the options that select a launch: those of add_level_on_gpu(), --plan, --sources and
 /// --parameters.
 void add_launch(CLI::App& command, int& gpu, lab::CaseSpec& launch);
-/// An option that takes tuning parameters as JSON.
+/// Adds an option that takes tuning parameters as JSON.
 void add_json_parameters(CLI::App& command, const char* name, const char* help,
                          const std::function<void(Parameters)>& take);
 
-// Each of these adds its command to `kernel` and sets `run` when that command is chosen.
+// Each function adds its command to `kernel`, and sets `run` when that command is chosen.
 void add_list(CLI::App& kernel, Run& run);
 void add_check(CLI::App& kernel, Run& run);
 void add_emulate(CLI::App& kernel, Run& run);

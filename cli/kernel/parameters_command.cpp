@@ -22,12 +22,12 @@ struct ParametersOptions : CardOptions {
 
 int run_parameters(const ParametersOptions& options) {
   lab::CandidateSetting setting = options.setting;
-  setting.card = &only_card(options.cards);
-  const std::unique_ptr<gpu::Device> device = open_gpu_if_any(options.gpu);
+  setting.card = &single_card(options.cards);
+  const std::unique_ptr<gpu::Device> device = try_open_gpu(options.gpu);
   const gpu::DeviceInfo info = device == nullptr ? lab::assumed_device() : device->info();
   const std::vector<lab::TuningSpace> spaces =
       lab::tuning_spaces(info, lab::KernelSources::built_in(), setting);
-  if (options.json.leaves_text()) {
+  if (options.json.prints_text()) {
     for (const lab::TuningSpace& space : spaces) {
       std::cout << fmt::format("{}\n", space.kernel);
       for (const lab::ParameterRange& range : space.ranges) {
@@ -44,11 +44,10 @@ int run_parameters(const ParametersOptions& options) {
 }  // namespace
 
 void add_parameters(CLI::App& kernel, Run& run) {
-  const auto [command, options] =
-      add_card_command(kernel, run, "parameters",
-                       "List the tuning parameters of the kernels that can run a case, and "
-                       "the values that they may take",
-                       run_parameters);
+  const auto [command, options] = add_card_command(
+      kernel, run, "parameters",
+      "List the tuning parameters of the kernels that can run a case, with their allowed values",
+      run_parameters);
   add_level_on_gpu(command, options.gpu, options.setting.case_name, options.setting.level);
   explain(command, {}, {"fovea kernel parameters attention --level wmma"});
 }

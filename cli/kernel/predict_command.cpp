@@ -59,13 +59,13 @@ std::vector<lab::Case> cases_to_predict(const lab::Card& card, const std::string
   return cases;
 }
 
-/// `name`: the kernel; empty: the launcher's choice.
-nlohmann::ordered_json counts_of(const lab::Card& card, const lab::Case& workload_case,
-                                 const lab::GpuRates& rates, const std::string& name) {
+/// Counts the instructions of a kernel; an empty `name` means the launcher's choice.
+nlohmann::ordered_json count_instructions(const lab::Card& card, const lab::Case& workload_case,
+                                          const lab::GpuRates& rates, const std::string& name) {
   const std::unique_ptr<lab::Workload> workload = workload_case.make(1);
   const std::string kernel = name.empty() ? lab::launched_kernel(card, *workload, rates) : name;
   const auto units =
-      lab::count_units(card, lab::work_of(*workload, kernel, rates.sms), kernel, rates.arch);
+      lab::count_units(card, lab::compute_work(*workload, kernel, rates.sms), kernel, rates.arch);
   nlohmann::ordered_json counts;
   for (const auto& [member_name, member] : lab::kCountMembers) {
     counts[std::string(member_name)] = {units[0].*member, units[1].*member};
@@ -73,29 +73,29 @@ nlohmann::ordered_json counts_of(const lab::Card& card, const lab::Case& workloa
   return {{"card", card.name},
           {"case", workload_case.name},
           {"kernel", kernel},
-          {"code", lab::code_of(kernel, rates.arch)},
+          {"code", lab::ptx_hash(kernel, rates.arch)},
           {"counts", std::move(counts)}};
 }
 
 int run_predict(const PredictOptions& options) {
-  const lab::GpuRates& rates = lab::gpu_rates_of(options.gpu);
+  const lab::GpuRates& rates = lab::find_gpu_rates(options.gpu);
   auto json = nlohmann::ordered_json::array();
   for (const lab::Card* const card : cards_with_level(options.cards, options.case_name, "")) {
     for (const lab::Case& workload_case : cases_to_predict(*card, options.case_name)) {
       try {
         if (options.counts) {
-          json.push_back(counts_of(*card, workload_case, rates, options.kernel));
+          json.push_back(count_instructions(*card, workload_case, rates, options.kernel));
           continue;
         }
         const lab::Prediction prediction =
             lab::predict(*card, workload_case.name, rates, options.kernel);
         json.push_back(nlohmann::ordered_json::parse(lab::to_json(prediction)));
-        if (options.json.leaves_text()) {
+        if (options.json.prints_text()) {
           print_prediction(prediction);
         }
       } catch (const Error& error) {
-        // Some cards have no kernel for this GPU, and some have several, of which there is no
-        // model: they are named, and the others are predicted.
+        // Some cards have no kernel for this GPU, and some have several kernels, for which there is
+        // no model: print the reason, and predict the others.
         if (!options.cards.empty()) {
           throw;
         }
@@ -121,19 +121,18 @@ void add_predict(CLI::App& kernel, Run& run) {
       add_choice(command, "--gpu", lab::gpu_rate_names(), options.gpu, "The GPU to predict for"))
       ->group(kComputeGroup);
   add_text(command, "--kernel", "KERNEL", options.kernel,
-           "The kernel that is to run the case (default: the launcher's choice)");
+           "Kernel that runs the case (default: the launcher's choice)");
   add_flag(command, "--counts", options.counts,
-           "With --json, count the instructions of a unit of work anew, on the emulator: what "
-           "scripts/count-instructions keeps")
+           "With --json, count the instructions of a unit of work again on the emulator, for "
+           "scripts/count-instructions")
       ->needs(command.get_option("--json"))
       ->group(kReportGroup);
-  explain(
-      command,
-      {"The time follows from the instructions that the emulator counts, bytes, and the GPU's "
-       "published rates: docs/laboratory.md. Cases that the program has no counts of run on the "
-       "emulator first, which takes seconds."},
-      {"fovea kernel predict gemm_qkv_bf16",
-       "fovea kernel predict gemm_fc1_int8 --problem m=4096 --gpu h100"});
+  explain(command,
+          {"The time is computed from the instructions that the emulator counts, the bytes, and "
+           "the GPU's published rates; see docs/laboratory.md. Cases without stored counts run on "
+           "the emulator first, which takes seconds."},
+          {"fovea kernel predict gemm_qkv_bf16",
+           "fovea kernel predict gemm_fc1_int8 --problem m=4096 --gpu h100"});
   add_case(command, options.case_name);
 }
 

@@ -1,4 +1,4 @@
-// `fovea kernel profile`: its options, and the part of it that measures gates.
+// Options of `fovea kernel profile`, and the part that measures gates.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace fovea::cli::kernel {
 struct ProfileOptions : CardOptions {
   int gpu = 0;
   lab::CaseSpec launch;
-  std::string output;  // file name without extension; with `gate`, the folder
+  std::string output;  // file name without extension; with `gate`, a folder
   bool gate = false;
   std::string record;  // file for the gate record; empty: none
 };
@@ -21,7 +21,8 @@ struct ProfileOptions : CardOptions {
 /// Runs `profile --gate`: compares kernels under the profiler with the limits of their cards.
 int profile_gates(const ProfileOptions& options);
 
-/// STEM.json, or STEM-1.json, STEM-2.json, ... of several launches; nothing without a stem.
+/// Writes STEM.json, or STEM-1.json, STEM-2.json, ... for several launches; nothing if the stem is
+/// empty.
 void write_profiles(const std::vector<lab::Profile>& profiles, const std::string& stem);
 
 }  // namespace fovea::cli::kernel

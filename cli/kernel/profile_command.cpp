@@ -1,4 +1,4 @@
-// `fovea kernel profile`: profiles the launches of a case and says what bounds them.
+// `fovea kernel profile`: profiles the launches of a case and reports what bounds them.
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -23,11 +23,12 @@ void write_profiles(const std::vector<lab::Profile>& profiles, const std::string
 
 namespace {
 
-/// Checks that the output can be written, so that a mistake shows before minutes of profiling.
-void require_folder_of(const std::string& file, const char* what) {
+/// Checks that the output can be written, so that a mistake is reported before minutes of
+/// profiling.
+void require_parent_folder(const std::string& file, const char* what) {
   const auto folder = std::filesystem::path(file).parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder)) {
-    throw Error(fmt::format("there is no folder {} to write {} into", folder.string(), what));
+    throw Error(fmt::format("cannot write {1}: there is no folder {0}", folder.string(), what));
   }
 }
 
@@ -35,7 +36,7 @@ int run_profile(const ProfileOptions& options) {
   const std::string& output = options.output;
   if (options.gate) {
     if (!options.launch.plan.empty()) {
-      throw Error("--gate excludes --plan: gates belong to levels");
+      throw Error("--gate cannot be used with --plan: gates are defined for levels");
     }
     if (!output.empty() && !std::filesystem::is_directory(output)) {
       throw Error(
@@ -44,14 +45,14 @@ int run_profile(const ProfileOptions& options) {
     const bool is_own = options.launch.sources.empty() && options.launch.changes.empty();
     if (!options.record.empty() && !is_own) {
       throw Error(
-          "--record excludes --sources and --parameters: a gate record is about the program's own "
-          "kernels");
+          "--record cannot be used with --sources and --parameters: a gate record describes the "
+          "program's own kernels");
     }
-    require_folder_of(options.record, "the record");
+    require_parent_folder(options.record, "the record");
     return profile_gates(options);
   }
   if (!options.record.empty()) {
-    throw Error("--record keeps what --gate measures: give --gate, too");
+    throw Error("--record needs --gate: it saves what --gate measures");
   }
   const std::vector<const lab::Card*> cards =
       cards_with_level(options.cards, options.launch.case_name, options.launch.level);
@@ -59,7 +60,7 @@ int run_profile(const ProfileOptions& options) {
     if (cards.size() != 1) {
       throw Error("--output takes one card");
     }
-    require_folder_of(output, "the profile");
+    require_parent_folder(output, "the profile");
   }
   const Interruption interruption;
   static_cast<void>(open_gpu(options.gpu));
@@ -68,10 +69,10 @@ int run_profile(const ProfileOptions& options) {
     lab::CaseSpec launch = options.launch;
     launch.card = card;
     const std::vector<lab::Profile> profiles =
-        lab::profile(launch, options.gpu, own_program(), output, Interruption::flag());
+        lab::profile(launch, options.gpu, current_program(), output, Interruption::flag());
     for (const lab::Profile& profile : profiles) {
       json.push_back(nlohmann::ordered_json::parse(lab::to_json(profile)));
-      if (options.json.leaves_text()) {
+      if (options.json.prints_text()) {
         std::cout << lab::to_text(profile) << std::flush;
       }
     }
@@ -85,24 +86,22 @@ int run_profile(const ProfileOptions& options) {
 
 void add_profile(CLI::App& kernel, Run& run) {
   const auto [command, options] = add_card_command(
-      kernel, run, "profile", "Run ncu on exactly one case's launches and say what bounds them",
+      kernel, run, "profile", "Run ncu on exactly one case's launches, and report what bounds them",
       run_profile);
   add_launch(command, options.gpu, options.launch);
-  add_output_text(
-      command, "-o,--output", "FILE", options.output, OutputKind::kProfile,
-      "Keep ncu's report in FILE.ncu-rep and all figures, stalls, places and findings in "
-      "FILE.json; "
-      "FILE-1.json, FILE-2.json, ... when the case launches several kernels. With --gate a folder, "
-      "which gets those of every case")
+  add_output_text(command, "-o,--output", "FILE", options.output, OutputKind::kProfile,
+                  "Save ncu's report in FILE.ncu-rep, and all figures, stalls, source lines and "
+                  "findings in FILE.json; FILE-1.json, FILE-2.json, ... when the case launches "
+                  "several kernels. With --gate a folder, which gets those of every case")
       ->group(kOutputGroup);
   add_flag(command, "--gate", options.gate,
            "Compare all cases that have gates, or those of --case and --level, with their gates");
   add_output_text(command, "--record", "FILE", options.record, OutputKind::kGateRecord,
-                  "The file that keeps what --gate measured, in the place of what it held: kernels "
-                  "are chosen by it where FOVEA_GATE_RECORD names it");
+                  "File to save the measurements of --gate in, which replace its content; "
+                  "FOVEA_GATE_RECORD may name it, to determine the choice of kernels");
   explain(command,
-          {"Beside the counters it names the two or three rules that fire: what the figures mean, "
-           "and what to try. Places in the sources need a compiler and nvdisasm."},
+          {"In addition to the counters, prints the two or three rules that apply, with the "
+           "meaning of the figures and what to try. Source lines need a compiler and nvdisasm."},
           {"fovea kernel profile attention --level wgmma",
            "fovea kernel profile gemm_qkv_bf16 --parameters '{\"stages\": 3}' --output fewer"});
 }

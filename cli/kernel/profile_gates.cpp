@@ -34,13 +34,13 @@ namespace {
 using CardGate = std::pair<const lab::Card*, const lab::ProfileGate*>;
 
 /// Returns the gates of the named cards that match --level and --case.
-std::vector<CardGate> gates_asked_for(const ProfileOptions& options) {
+std::vector<CardGate> requested_gates(const ProfileOptions& options) {
   std::vector<CardGate> gates;
-  std::vector<std::string> known;
+  std::vector<std::string> known_cases;
   for (const lab::Card* const card : lab::find_cards(options.cards)) {
     for (const lab::ProfileGate& gate : card->gates) {
-      known.push_back(fmt::format("{} {}{}{}", card->name, gate.case_name,
-                                  gate.level.empty() ? "" : " at ", gate.level));
+      known_cases.push_back(fmt::format("{} {}{}{}", card->name, gate.case_name,
+                                        gate.level.empty() ? "" : " at ", gate.level));
       if ((options.launch.level.empty() || options.launch.level == gate.level) &&
           (options.launch.case_name.empty() || options.launch.case_name == gate.case_name)) {
         gates.emplace_back(card, &gate);
@@ -53,12 +53,12 @@ std::vector<CardGate> gates_asked_for(const ProfileOptions& options) {
         options.launch.level.empty() ? "" : fmt::format(" for level '{}'", options.launch.level),
         options.launch.case_name.empty() ? ""
                                          : fmt::format(" for case '{}'", options.launch.case_name),
-        fmt::join(known, ", ")));
+        fmt::join(known_cases, ", ")));
   }
   return gates;
 }
 
-/// Measures cases, and collects the results.
+/// Measures cases and collects the results.
 class GateRun {
  public:
   GateRun(const ProfileOptions& options, const gpu::DeviceInfo& device)
@@ -91,19 +91,19 @@ class GateRun {
   /// Prints why a case was not measured.
   [[nodiscard]] bool can_run(const lab::Card& card, const lab::ProfileGate& gate,
                              const lab::Workload& workload) const {
-    std::string why = workload.can_run(device_).why;
-    if (why.empty() && !gate.level.empty()) {
+    std::string reason = workload.can_run(device_).why;
+    if (reason.empty() && !gate.level.empty()) {
       try {
         (void)workload.plan_of_level(device_, gate.level);
       } catch (const Error& error) {
-        why = error.what();
+        reason = error.what();
       }
     }
-    if (!why.empty()) {
+    if (!reason.empty()) {
       say(fmt::format("{} {}{}{}: not measured: {}", card.name, gate.case_name,
-                      gate.level.empty() ? "" : " at ", gate.level, why));
+                      gate.level.empty() ? "" : " at ", gate.level, reason));
     }
-    return why.empty();
+    return reason.empty();
   }
 
   void measure_other_kernels(const lab::Card& card, const lab::ProfileGate& gate,
@@ -119,8 +119,7 @@ class GateRun {
     }
   }
 
-  /// Measures those levels on this case that have no gate; the others are measured with their
-  /// gates.
+  /// Measures the levels that have no gate for this case; the others are measured with their gates.
   void measure_other_levels(const lab::Card& card, const lab::ProfileGate& gate,
                             const lab::Workload& workload, std::size_t first) {
     for (const lab::ProfileGate& other : lab::levels_without_gates(card, gate)) {
@@ -135,7 +134,7 @@ class GateRun {
 
   void measure(const lab::Card& card, const lab::ProfileGate& gate, const lab::Workload& workload,
                const std::string& plan, bool has_limits = true) {
-    const std::string stem = stem_of(card, gate, plan);
+    const std::string stem = file_stem(card, gate, plan);
     const std::vector<lab::Profile> launches =
         lab::profile({.card = &card,
                       .case_name = gate.case_name,
@@ -146,15 +145,15 @@ class GateRun {
                       .seed = options_.launch.seed},
                      options_.gpu, self_, stem, Interruption::flag());
     write_profiles(launches, stem);
-    const lab::Profile profile = lab::in_one(launches);
+    const lab::Profile profile = lab::merge_launches(launches);
     if (gate.reach > 0 && !ceilings_.has_value()) {
-      ceilings_ = ceilings_of(*open_gpu(options_.gpu));
+      ceilings_ = measure_gpu_ceilings(*open_gpu(options_.gpu));
     }
     const lab::Ceilings ceilings = ceilings_.value_or(lab::Ceilings{});
     std::vector<lab::Gate> limits;
     if (has_limits) {
-      limits = lab::gates_of(gate, lab::work_of(workload), ceilings, device_,
-                             static_cast<int>(profile["threads"]));
+      limits = lab::derive_gates(gate, lab::needed_work(workload), ceilings, device_,
+                                 static_cast<int>(profile["threads"]));
     }
     reports_.push_back(lab::judge_gates(card, gate, limits, profile));
     record_ = lab::to_json(device_, ceilings, reports_);
@@ -163,30 +162,30 @@ class GateRun {
           options_.record,
           record_ + '\n');  // saved after each case, in case the program is stopped
     }
-    if (options_.json.leaves_text()) {
+    if (options_.json.prints_text()) {
       std::cout << (has_limits && plan.empty() ? "" : "instead: ") << lab::to_text(reports_.back())
                 << std::flush;
     }
   }
 
-  /// Stem of the file names for --output; empty without --output.
-  [[nodiscard]] std::string stem_of(const lab::Card& card, const lab::ProfileGate& gate,
-                                    const std::string& plan) const {
+  /// Returns the stem of the file names for --output; empty without --output.
+  [[nodiscard]] std::string file_stem(const lab::Card& card, const lab::ProfileGate& gate,
+                                      const std::string& plan) const {
     if (options_.output.empty()) {
       return "";
     }
     std::string name = fmt::format("{}-{}", card.name, gate.case_name);
-    for (const std::string& more : {gate.level, plan}) {
-      name += more.empty() ? "" : "-" + more;
+    for (const std::string& part : {gate.level, plan}) {
+      name += part.empty() ? "" : "-" + part;
     }
-    const auto is_odd = [](unsigned char c) { return std::isalnum(c) == 0 && c != '-'; };
-    std::ranges::replace_if(name, is_odd, '_');
+    const auto is_special = [](unsigned char c) { return std::isalnum(c) == 0 && c != '-'; };
+    std::ranges::replace_if(name, is_special, '_');
     return (std::filesystem::path(options_.output) / name).string();
   }
 
   const ProfileOptions& options_;
   const gpu::DeviceInfo& device_;
-  const std::string self_ = own_program();
+  const std::string self_ = current_program();
   std::optional<lab::Ceilings> ceilings_;  // set when a gate first needs them
   std::vector<lab::GateReport> reports_;
   std::string record_;
@@ -197,8 +196,8 @@ class GateRun {
 }  // namespace
 
 int profile_gates(const ProfileOptions& options) {
-  const std::vector<CardGate> gates = gates_asked_for(options);
-  // A recorded gate must not exclude its kernel from being measured again.
+  const std::vector<CardGate> gates = requested_gates(options);
+  // A recorded gate must not exclude its kernel from the measurement.
   setenv("FOVEA_GATE_RECORD", "none", 1);  // NOLINT(concurrency-mt-unsafe): there is one thread
   const Interruption interruption;
   const gpu::DeviceInfo device = open_gpu(options.gpu)->info();
@@ -210,7 +209,7 @@ int profile_gates(const ProfileOptions& options) {
   if (run.cases() == 0) {
     throw Error(fmt::format("none of these cases runs on {}", device.name));
   }
-  if (options.json.leaves_text()) {
+  if (options.json.prints_text()) {
     std::cout << fmt::format("{}/{} cases reach all of their gates\n", run.cases() - run.missed(),
                              run.cases());
   }

@@ -1,4 +1,4 @@
-// `fovea kernel run`: launches one case and nothing else, or samples its time on request.
+// `fovea kernel run`: launches one case and nothing else, or measures its time on request.
 #include <iostream>
 #include <memory>
 
@@ -50,11 +50,10 @@ void add_run(CLI::App& kernel, Run& run) {
   const auto [command, options] = add_card_command(
       kernel, run, "run", "Launch one case and nothing else, for profilers", run_case);
   add_launch(command, options.gpu, options.launch);
-  add_whole(command, "--times", {1, 1000000}, options.times, "Number of launches");
-  add_flag(
-      command, "--steps", options.steps,
-      "Print {\"ready\": ...} when inputs and clocks are ready, then take a sample of the time "
-      "for each line \"sample\", until the input ends");
+  add_integer(command, "--times", {1, 1000000}, options.times, "Number of launches");
+  add_flag(command, "--steps", options.steps,
+           "Print {\"ready\": ...} when inputs and clocks are ready, then measure a time for each "
+           "input line \"sample\", until the input ends");
   explain(command, {}, {"ncu fovea kernel run attention"});
 }
 

@@ -1,5 +1,5 @@
-// `fovea kernel try`: tries a candidate with other tuning parameters or sources, or many, one per
-// line.
+// `fovea kernel try`: tries a candidate with other tuning parameters or sources, or a batch of
+// candidates, one per line.
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -32,20 +32,20 @@ struct TryOptions : CardOptions {
   lab::CandidateSetting setting;
   std::string kernel;
   Parameters parameters;  // tuning parameters that differ from the kernel's own
-  std::string sources;    // the folder with the kernels' sources; empty: the program's own
-  std::string unit;       // the file that replaces the kernel's own; empty: none
+  std::string sources;    // folder with the kernels' sources; empty: the program's own
+  std::string unit;       // file that replaces the kernel's source file; empty: none
   bool batch = false;     // read candidates from the standard input, one per line
-  int max_seconds = 0;    // the program is killed afterwards; 0: never
+  int max_seconds = 0;    // time after which the program is killed; 0: never
 };
 
-lab::CandidateSpec spec_of(const TryOptions& options) {
+lab::CandidateSpec candidate_spec(const TryOptions& options) {
   return {.kernel = options.kernel,
           .changes = options.parameters,
           .source = options.unit.empty() ? std::string() : lab::read_source(options.unit)};
 }
 
 /// Formats a reason for printing; a compiler's message may have several lines.
-std::string lines_of(const std::string& reason) {
+std::string indent_lines(const std::string& reason) {
   std::istringstream lines(reason);
   std::string text;
   for (std::string line; std::getline(lines, line);) {
@@ -72,13 +72,13 @@ void print(const lab::CandidateResult& result) {
     const auto& [gate, why] = result.skipped[i];
     const bool first = i == 0 || result.skipped[i - 1].second != why;
     const bool last = i + 1 == result.skipped.size() || result.skipped[i + 1].second != why;
-    std::cout << (first ? "  not asked: " : ", ") << lab::to_string(gate)
+    std::cout << (first ? "  skipped: " : ", ") << lab::to_string(gate)
               << (last ? fmt::format(": {}\n", why) : "");
   }
   if (result.worst.has_value()) {
     std::cout << fmt::format(
-        "  {} outputs were judged; the worst error is {:.2e}, {:.2e} of its value\n",
-        result.checked, *result.worst, result.worst_relative.value_or(0.0));
+        "  {} outputs were checked; the largest error is {:.2e}, relative {:.2e}\n", result.checked,
+        *result.worst, result.worst_relative.value_or(0.0));
   }
   if (result.timing.has_value()) {
     std::cout << fmt::format("  {}: {:.4f} ms +- {:.1f}%, baseline {} {:.4f} ms: speed-up {:.3f}\n",
@@ -89,7 +89,7 @@ void print(const lab::CandidateResult& result) {
   }
   if (result.failed_at.has_value()) {
     std::cout << fmt::format("INVALID at {}: {}\n", lab::to_string(*result.failed_at),
-                             lines_of(result.reason))
+                             indent_lines(result.reason))
               << std::flush;
   } else {
     std::cout << (result.valid.has_value() ? "valid\n"
@@ -100,9 +100,9 @@ void print(const lab::CandidateResult& result) {
 
 /// A parsed line of a batch.
 struct Prepared {
-  bool any = false;
-  std::shared_ptr<lab::CandidateTrials::Prepared> candidate;  // null: the line is malformed
-  std::string wrong;
+  bool has_line = false;
+  std::shared_ptr<lab::CandidateTrials::Prepared> candidate;  // null if the line is malformed
+  std::string error_message;
 };
 
 Prepared prepare_line(const lab::CandidateTrials& trials, const TryOptions& options) {
@@ -111,10 +111,10 @@ Prepared prepare_line(const lab::CandidateTrials& trials, const TryOptions& opti
   if (!std::getline(std::cin, line)) {
     return next;
   }
-  next.any = true;
+  next.has_line = true;
   try {
     const auto json = io::parse_json_object(line, "a candidate");
-    lab::CandidateSpec spec = spec_of(options);
+    lab::CandidateSpec spec = candidate_spec(options);
     for (const auto& [key, value] : json.items()) {
       if (key == "kernel") {
         spec.kernel = value.get<std::string>();
@@ -125,13 +125,13 @@ Prepared prepare_line(const lab::CandidateTrials& trials, const TryOptions& opti
         }
         spec.changes = std::move(*changes);
       } else {
-        throw Error(
-            fmt::format("a candidate has \"kernel\" and \"parameters\", but no \"{}\"", key));
+        throw Error(fmt::format(
+            "unknown key \"{}\"; a candidate has the keys \"kernel\" and \"parameters\"", key));
       }
     }
     next.candidate = trials.prepare(spec);
   } catch (const std::exception& error) {
-    next.wrong = error.what();
+    next.error_message = error.what();
   }
   return next;
 }
@@ -142,33 +142,34 @@ int run_batch(lab::CandidateTrials& trials, const TryOptions& options) {
   const auto prepare = [&] {
     return std::async(std::launch::async, prepare_line, std::cref(trials), std::cref(options));
   };
-  for (std::future<Prepared> coming = prepare();;) {
-    const Prepared next = coming.get();
-    if (!next.any) {
+  for (std::future<Prepared> pending = prepare();;) {
+    const Prepared next = pending.get();
+    if (!next.has_line) {
       return kDone;
     }
-    coming = prepare();
-    std::cout
-        << (next.candidate != nullptr
-                ? lab::to_json(trials.finish(next.candidate))
-                : Json{{"valid", false}, {"failed_at", "question"}, {"reason", next.wrong}}.dump())
-        << std::endl;
+    pending = prepare();
+    std::cout << (next.candidate != nullptr ? lab::to_json(trials.finish(next.candidate))
+                                            : Json{{"valid", false},
+                                                   {"failed_at", "question"},
+                                                   {"reason", next.error_message}}
+                                                  .dump())
+              << std::endl;
   }
 }
 
 int run_try(const TryOptions& options) {
   if (options.max_seconds > 0) {
-    ::alarm(static_cast<unsigned>(options.max_seconds));  // in case a kernel never ends
+    ::alarm(static_cast<unsigned>(options.max_seconds));  // in case a kernel does not terminate
   }
   lab::CandidateSetting setting = options.setting;
-  setting.card = &only_card(options.cards);
-  const std::unique_ptr<gpu::Device> device = open_gpu_if_any(options.gpu);
-  lab::CandidateTrials trials(device.get(), kernel_sources_of(options.sources), setting);
+  setting.card = &single_card(options.cards);
+  const std::unique_ptr<gpu::Device> device = try_open_gpu(options.gpu);
+  lab::CandidateTrials trials(device.get(), load_kernel_sources(options.sources), setting);
   if (options.batch) {
     return run_batch(trials, options);
   }
-  const lab::CandidateResult result = trials.run(spec_of(options));
-  if (options.json.leaves_text()) {
+  const lab::CandidateResult result = trials.run(candidate_spec(options));
+  if (options.json.prints_text()) {
     print(result);
   }
   options.json.write(Json::parse(lab::to_json(result)));
@@ -181,26 +182,25 @@ void add_try(CLI::App& kernel, Run& run) {
   const auto [command, options] =
       add_card_command(kernel, run, "try",
                        "Compile a kernel with other tuning parameters or sources, check it, and "
-                       "time it beside the launcher's choice",
+                       "compare its time with that of the launcher's choice",
                        run_try);
   add_level_on_gpu(command, options.gpu, options.setting.case_name, options.setting.level);
   add_seed(command, options.setting.seed);
   add_first_kernel(command, options.kernel);
   add_parameters_option(command, options.parameters);
   add_sources(command, options.sources);
-  add_text(command, "--unit", "FILE", options.unit,
-           "A file that replaces the one source in which the kernel is written");
-  add_flag(
-      command, "--batch", options.batch,
-      "Take one candidate a line from standard input, such as {\"parameters\": {\"stages\": 3}}, "
-      "and write each result as one line of JSON");
-  add_whole(command, "--most-seconds", {0, 86400}, options.max_seconds,
-            "Seconds after which the program is killed, because a kernel may never end (0: never)");
+  add_text(command, "--unit", "FILE", options.unit, "File that replaces the kernel's source file");
+  add_flag(command, "--batch", options.batch,
+           "Read one candidate per line from standard input, such as {\"parameters\": {\"stages\": "
+           "3}}, and write each result as one line of JSON");
+  add_integer(
+      command, "--most-seconds", {0, 86400}, options.max_seconds,
+      "Seconds after which the program is killed, because a kernel may never end (0: never)");
   explain(command,
-          {"The gates are asked in order, the cheap ones first: legal, compile, resources, small "
-           "cases, mutants, the case itself, time. Without a GPU those of the compiler are asked.",
-           "The exit code is 0 for a valid candidate, 1 for an invalid one, 3 for one that was not "
-           "judged, because it cannot run here."},
+          {"The gates run in order of cost: legal, compile, resources, small cases, mutants, the "
+           "case itself, time. Without a GPU only those of the compiler run.",
+           "The exit code is 0 for a valid candidate, 1 for an invalid one, and 3 for one that was "
+           "not judged because it cannot run here."},
           {"fovea kernel try attention --level wmma --parameters '{\"stages\": 3}'"});
 }
 

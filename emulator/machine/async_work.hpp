@@ -1,4 +1,4 @@
-// Asynchronous work that runs concurrently with the warps: copies of the TMA, matrix products.
+// Asynchronous work that runs concurrently with the warps: TMA copies and matrix products.
 #pragma once
 
 #include <random>

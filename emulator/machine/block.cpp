@@ -33,7 +33,7 @@ bool Block::is_done() const {
 std::uint32_t Block::live_threads() const {
   std::uint32_t count = 0;
   for (const Warp& warp : warps_) {
-    count += static_cast<std::uint32_t>(std::popcount(warp.live()));
+    count += static_cast<std::uint32_t>(std::popcount(warp.live_lanes()));
   }
   return count;
 }
@@ -48,13 +48,14 @@ void Block::end_warp() {
 
 void Block::release_barriers() {
   for (Barrier& barrier : barriers) {
-    const std::uint32_t expected = barrier.expected != 0 ? barrier.expected : live_threads();
-    if (barrier.arrived > 0 && barrier.arrived >= expected) {
-      barrier.arrived = 0;
-      barrier.expected = 0;
+    const std::uint32_t expected =
+        barrier.expected_threads != 0 ? barrier.expected_threads : live_threads();
+    if (barrier.arrived_threads > 0 && barrier.arrived_threads >= expected) {
+      barrier.arrived_threads = 0;
+      barrier.expected_threads = 0;
       ++barrier.generation;
       if (cluster_.races() != nullptr) {
-        cluster_.races()->release(barrier.meeting);
+        cluster_.races()->release(barrier.sync_point);
       }
     }
   }

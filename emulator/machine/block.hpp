@@ -20,13 +20,13 @@ namespace emu {
 
 class Cluster;
 
-/// Barrier of a block: bar.sync, bar.arrive.
+/// Barrier of a block, for bar.sync and bar.arrive.
 struct Barrier {
-  std::uint32_t arrived = 0;  // threads that have arrived
-  std::uint32_t expected =
-      0;  // thread count that the first arrival named; 0: all threads that have not exited
+  std::uint32_t arrived_threads = 0;  // threads that have arrived
+  std::uint32_t expected_threads =
+      0;  // thread count that the first arrival gave; 0: all threads that have not exited
   std::int64_t generation = 0;
-  races::Meeting meeting{};
+  races::SyncPoint sync_point{};
 };
 
 class Block {
@@ -37,7 +37,7 @@ class Block {
 
   [[nodiscard]] Grid& grid() { return grid_; }
   [[nodiscard]] Cluster& cluster() { return cluster_; }
-  /// Rank in its cluster.
+  /// Rank of the block in its cluster.
   [[nodiscard]] std::uint32_t rank() const { return rank_; }
   /// Address of the beginning of the block's shared memory.
   [[nodiscard]] std::uint32_t shared_base() const { return rank_ << kRankShift; }
@@ -61,9 +61,9 @@ class Block {
   races::LaneShadow lane_shadow{};
   std::map<std::uint32_t, Mbarrier> mbarriers{};  // keyed by the offset in shared memory
   TensorMemory tensor{};
-  std::uint32_t free_registers = 0;  // registers that warps have released with setmaxnreg
-  bool has_released = false;         // the block allows the next grid to start
-  std::uint32_t delay = 0;           // turns until the block starts
+  std::uint32_t free_registers = 0;     // registers that warps have released with setmaxnreg
+  bool has_released_next_grid = false;  // the block allows the next grid to start
+  std::uint32_t start_delay = 0;        // turns until the block starts
 
  private:
   Cluster& cluster_;

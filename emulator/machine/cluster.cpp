@@ -31,15 +31,15 @@ Cluster::Cluster(Grid& grid, std::array<std::uint32_t, 3> index) : grid_(grid) {
 }
 
 bool Cluster::is_done() const {
-  return works_.empty() && std::ranges::all_of(blocks_, &Block::is_done);
+  return async_works_.empty() && std::ranges::all_of(blocks_, &Block::is_done);
 }
 
 void Cluster::end_block(Block& block) {
-  for (const auto& work : works_) {
+  for (const auto& work : async_works_) {
     if (work->needs(block)) {
       work->warp().stop(
           FindingKind::kLifetime, work->op(), work->lanes(),
-          fmt::format("block ({}) has ended, and this still accesses its shared memory",
+          fmt::format("it still accesses the shared memory of block ({}), which has ended",
                       fmt::join(block.index(), ",")));
     }
   }
@@ -47,14 +47,14 @@ void Cluster::end_block(Block& block) {
     check_end(block);
   }
   check_tensor_memory(block);
-  if (!block.has_released) {
-    block.has_released = true;
-    ++grid_.released;
+  if (!block.has_released_next_grid) {
+    block.has_released_next_grid = true;
+    ++grid_.released_blocks;
     if (races_ != nullptr) {
       races_->release_grid_at_end(block.rank());
     }
   }
-  ++grid_.ended;
+  ++grid_.ended_blocks;
   release_barrier();
 }
 
@@ -80,14 +80,14 @@ void Cluster::check_end(Block& block) const {
     stop(conflict->other);
   }
   for (const auto& [offset, mbarrier] : block.mbarriers) {
-    for (const races::Access& access : mbarrier.others_arrivals) {
-      if (access.epoch > end.before.at(races::actor_of(access.party))) {
+    for (const races::Access& access : mbarrier.remote_arrivals) {
+      if (access.epoch > end.prior_accesses.at(races::actor_of(access.party))) {
         stop(access);
       }
     }
     // Commits of other blocks may arrive late: the block must have waited for them before it ends.
-    if (mbarrier.distant_commit.phase > mbarrier.awaited) {
-      stop(mbarrier.distant_commit.access);
+    if (mbarrier.remote_commit.phase > mbarrier.awaited_phases) {
+      stop(mbarrier.remote_commit.access);
     }
   }
 }
@@ -107,10 +107,10 @@ void Cluster::release_barrier() {
   for (const Block& block : blocks_) {
     live += block.live_threads();
   }
-  if (arrived > 0 && arrived >= live) {
-    arrived = 0;
+  if (arrived_threads > 0 && arrived_threads >= live) {
+    arrived_threads = 0;
     ++generation;
-    meeting.complete();
+    sync_point.complete();
   }
 }
 

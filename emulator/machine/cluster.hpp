@@ -22,15 +22,15 @@ class Cluster {
 
   [[nodiscard]] Grid& grid() { return grid_; }
   [[nodiscard]] std::deque<Block>& blocks() { return blocks_; }
-  [[nodiscard]] std::deque<std::unique_ptr<AsyncWork>>& works() { return works_; }
+  [[nodiscard]] std::deque<std::unique_ptr<AsyncWork>>& async_works() { return async_works_; }
   [[nodiscard]] bool is_done() const;
   /// Null if the run does not detect races.
   [[nodiscard]] races::ClusterRaces* races() { return races_.get(); }
 
   /// Hands work to the scheduler.
   void start(std::unique_ptr<AsyncWork> work) {
-    works_.push_back(std::move(work));
-    ++grid_.works;
+    async_works_.push_back(std::move(work));
+    ++grid_.async_work_count;
   }
 
   /// Ends a block whose last thread has exited. Reports a finding if asynchronous work still needs
@@ -38,9 +38,9 @@ class Cluster {
   void end_block(Block& block);
 
   /// State of barrier.cluster: threads that have arrived, and the number of completed phases.
-  std::uint32_t arrived = 0;
+  std::uint32_t arrived_threads = 0;
   std::int64_t generation = 0;
-  races::Meeting meeting{};
+  races::SyncPoint sync_point{};
   /// Completes the phase of barrier.cluster if all remaining threads have arrived.
   void release_barrier();
 
@@ -51,7 +51,7 @@ class Cluster {
   Grid& grid_;
   std::unique_ptr<races::ClusterRaces> races_;
   std::deque<Block> blocks_;
-  std::deque<std::unique_ptr<AsyncWork>> works_;
+  std::deque<std::unique_ptr<AsyncWork>> async_works_;
 };
 
 }  // namespace emu

@@ -25,7 +25,7 @@ std::string Finding::text() const {
                   name_of(kind), instruction, line, source.empty() ? "" : ", " + source, message,
                   fmt::join(block, ","), warp, lanes);
   if (other.has_value()) {
-    text += fmt::format("; the earlier one: {}: {} at line {}{} [block {}, warp {}]", other->kernel,
+    text += fmt::format("; earlier access: {}: {} at line {}{} [block {}, warp {}]", other->kernel,
                         other->instruction, other->line,
                         other->source.empty() ? "" : ", " + other->source,
                         fmt::join(other->block, ","), other->warp);

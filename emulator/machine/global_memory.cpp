@@ -22,7 +22,7 @@ GlobalMemory::GlobalMemory(const GlobalMemory& other) : next_(other.next_) {
 std::uint64_t GlobalMemory::allocate(std::size_t bytes, std::size_t alignment) {
   const std::uint64_t address = (next_ + kGap + alignment - 1) / alignment * alignment;
   next_ = address + bytes;
-  last_ = nullptr;
+  last_found_ = nullptr;
   allocations_.emplace(address, Allocation{.address = address,
                                            .bytes = std::vector<std::byte>(bytes, std::byte{0xCB}),
                                            .is_written = std::vector<std::uint8_t>(bytes)});
@@ -30,7 +30,7 @@ std::uint64_t GlobalMemory::allocate(std::size_t bytes, std::size_t alignment) {
 }
 
 bool GlobalMemory::free(std::uint64_t address) {
-  last_ = nullptr;
+  last_found_ = nullptr;
   return allocations_.erase(address) == 1;
 }
 
@@ -40,7 +40,7 @@ const Allocation* GlobalMemory::find(std::uint64_t address, std::size_t bytes) c
     return nullptr;
   }
   const Allocation& allocation = std::prev(after)->second;
-  return allocation.holds(address, bytes) ? &allocation : nullptr;
+  return allocation.contains(address, bytes) ? &allocation : nullptr;
 }
 
 std::size_t GlobalMemory::bytes() const {
@@ -58,12 +58,12 @@ void GlobalMemory::clear_shadows() {
 }
 
 Allocation* GlobalMemory::find(std::uint64_t address, std::size_t bytes) {
-  if (last_ != nullptr && last_->holds(address, bytes)) {
-    return last_;
+  if (last_found_ != nullptr && last_found_->contains(address, bytes)) {
+    return last_found_;
   }
   const Allocation* const allocation = std::as_const(*this).find(address, bytes);
-  last_ = allocation == nullptr ? nullptr : &allocations_.at(allocation->address);
-  return last_;
+  last_found_ = allocation == nullptr ? nullptr : &allocations_.at(allocation->address);
+  return last_found_;
 }
 
 }  // namespace emu

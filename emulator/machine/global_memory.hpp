@@ -17,7 +17,7 @@ struct Allocation {
   std::vector<std::uint8_t> is_written{};  // per byte: 0 or 1
   races::GlobalShadow shadow{};
 
-  [[nodiscard]] bool holds(std::uint64_t first, std::size_t count) const {
+  [[nodiscard]] bool contains(std::uint64_t first, std::size_t count) const {
     const std::uint64_t offset = first - address;
     return first >= address && offset <= bytes.size() && count <= bytes.size() - offset;
   }
@@ -45,7 +45,7 @@ class GlobalMemory {
  private:
   std::map<std::uint64_t, Allocation> allocations_;
   std::uint64_t next_ = 0x10'0000'0000;
-  Allocation* last_ = nullptr;  // cache of the most recent result of find()
+  Allocation* last_found_ = nullptr;  // cache of the most recent result of find()
 };
 
 }  // namespace emu

@@ -27,18 +27,19 @@ struct Grid {
   std::vector<std::byte> parameters{};
 
   /// Previous grid of the run, which griddepcontrol.wait waits for.
-  const Grid* before = nullptr;
-  bool is_dependent = false;   // the grid may start before the previous one has ended
-  std::uint64_t released = 0;  // blocks that have ended or allowed the next grid to start
-  std::uint64_t started = 0;   // blocks that have started
-  std::uint64_t ended = 0;     // blocks that have ended
-  std::uint64_t works = 0;     // asynchronous work in flight, which may still write for the grid
+  const Grid* previous = nullptr;
+  bool is_dependent = false;          // the grid may start before the previous one has ended
+  std::uint64_t released_blocks = 0;  // blocks that have ended or allowed the next grid to start
+  std::uint64_t started_blocks = 0;   // blocks that have started
+  std::uint64_t ended_blocks = 0;     // blocks that have ended
+  std::uint64_t async_work_count =
+      0;  // asynchronous work in flight, which may still write for the grid
 
   std::size_t tensor_blocks = 0;  // cta_group that all tcgen05 instructions share; 0: not known yet
   std::uint64_t clock = 0;        // last value of the clock that warps read
 
   races::RunRaces* races = nullptr;  // null if the run does not detect races
-  std::uint32_t number_in_run = 0;   // from 1, in the order of the grids' beginnings
+  std::uint32_t number_in_run = 0;   // from 1, in the order in which grids begin
 
   bool checks_swizzle_starts = false;
   bool checks_last_stores = false;
@@ -53,9 +54,11 @@ struct Grid {
   [[nodiscard]] std::uint32_t cluster_blocks() const {
     return cluster[0] * cluster[1] * cluster[2];
   }
-  [[nodiscard]] bool has_ended() const { return ended == block_count() && works == 0; }
+  [[nodiscard]] bool has_ended() const {
+    return ended_blocks == block_count() && async_work_count == 0;
+  }
   /// Whether all blocks have ended or allowed the next grid to start.
-  [[nodiscard]] bool lets_next_start() const { return released == block_count(); }
+  [[nodiscard]] bool allows_next_grid() const { return released_blocks == block_count(); }
 };
 
 }  // namespace emu

@@ -5,32 +5,33 @@
 
 namespace emu {
 
-Support Mbarrier::arrive(std::uint32_t count) {
+CheckResult Mbarrier::arrive(std::uint32_t count) {
   if (count == 0 || count > pending_) {
-    return {fmt::format("{} arrive, but only {} of {} arrivals are awaited in phase {}", count,
-                        pending_, expected_, phase_)};
+    return {fmt::format("the arrival count is {}, but phase {} awaits only {} of {} arrivals",
+                        count, phase_, pending_, expected_)};
   }
   pending_ -= count;
   end_phase_if_complete();
   return {};
 }
 
-Support Mbarrier::expect_bytes(std::uint32_t bytes) {
+CheckResult Mbarrier::expect_bytes(std::uint32_t bytes) {
   return count_bytes(bytes);
 }
 
-Support Mbarrier::complete_bytes(std::uint32_t bytes) {
+CheckResult Mbarrier::complete_bytes(std::uint32_t bytes) {
   return count_bytes(-static_cast<std::int64_t>(bytes)).and_then([&] {
     end_phase_if_complete();
-    return Support{};
+    return CheckResult{};
   });
 }
 
-Support Mbarrier::count_bytes(std::int64_t bytes) {
+CheckResult Mbarrier::count_bytes(std::int64_t bytes) {
   constexpr std::int64_t kMaxBytes = (1 << 20) - 1;
   bytes_ += bytes;
   if (bytes_ > kMaxBytes || bytes_ < -kMaxBytes) {
-    return {fmt::format("{} bytes are expected; at most {} can be counted", bytes_, kMaxBytes)};
+    return {fmt::format("the number of awaited bytes is {}, but its magnitude must be at most {}",
+                        bytes_, kMaxBytes)};
   }
   return {};
 }
@@ -39,7 +40,7 @@ void Mbarrier::end_phase_if_complete() {
   if (pending_ == 0 && bytes_ == 0) {
     pending_ = expected_;
     ++phase_;
-    meeting.complete();
+    sync.complete();
   }
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/program/support.hpp"
+#include "emulator/program/check_result.hpp"
 #include "emulator/races/races.hpp"
 
 namespace emu {
@@ -19,11 +19,11 @@ class Mbarrier {
  public:
   explicit Mbarrier(std::uint32_t expected) : expected_(expected), pending_(expected) {}
 
-  /// Counts arrivals; refuses more than the phase awaits. The phase completes when all arrivals and
-  /// bytes have come.
-  Support arrive(std::uint32_t count);
-  Support expect_bytes(std::uint32_t bytes);
-  Support complete_bytes(std::uint32_t bytes);
+  /// Counts arrivals; refuses a count of 0 or one that exceeds the awaited arrivals. The phase
+  /// completes when all arrivals and bytes have arrived.
+  CheckResult arrive(std::uint32_t count);
+  CheckResult expect_bytes(std::uint32_t bytes);
+  CheckResult complete_bytes(std::uint32_t bytes);
 
   /// Number of completed phases.
   [[nodiscard]] std::uint64_t phase() const { return phase_; }
@@ -34,18 +34,18 @@ class Mbarrier {
   }
   [[nodiscard]] std::string text() const;
 
-  races::MbarrierMeeting meeting{};
-  std::vector<races::Access> others_arrivals{};  // last arrival of each warp of other blocks
+  races::MbarrierSync sync{};
+  std::vector<races::Access> remote_arrivals{};  // last arrival of each warp of other blocks
   /// Last arrival by a tcgen05.commit of another block, and the phase it counts in, from 1.
-  struct DistantCommit {
+  struct RemoteCommit {
     races::Access access{};
     std::uint64_t phase = 0;  // 0: none
   };
-  DistantCommit distant_commit{};
-  std::uint64_t awaited = 0;  // number of phases that some thread has waited for
+  RemoteCommit remote_commit{};
+  std::uint64_t awaited_phases = 0;  // number of phases that some thread has waited for
 
  private:
-  Support count_bytes(std::int64_t bytes);
+  CheckResult count_bytes(std::int64_t bytes);
   void end_phase_if_complete();
 
   std::uint32_t expected_;

@@ -12,42 +12,44 @@ namespace emu {
 namespace {
 
 constexpr std::uint64_t kMaxTurn = 64;   // maximum number of operations of a warp per turn
-constexpr int kMaxPromptTurn = 1024;     // the same, for a warp that runs until it has to wait
+constexpr int kMaxUndelayedTurn = 1024;  // the same, where warps are not delayed
 constexpr std::uint64_t kMaxDelay = 12;  // maximum number of turns before a block starts
 
-std::string waits_text(const Split& split, Warp& warp) {
+std::string wait_text(const Split& split, Warp& warp) {
   Block& block = warp.block();
   switch (split.wait_for) {
     case WaitFor::kBarrier: {
-      const Barrier& barrier = block.barriers.at(split.where);
-      return fmt::format(", waits at barrier {}: {} of {} threads have arrived", split.where,
-                         barrier.arrived,
-                         barrier.expected != 0 ? barrier.expected : block.live_threads());
+      const Barrier& barrier = block.barriers.at(split.wait_detail);
+      return fmt::format(
+          ", waits at barrier {}: {} of {} threads have arrived", split.wait_detail,
+          barrier.arrived_threads,
+          barrier.expected_threads != 0 ? barrier.expected_threads : block.live_threads());
     }
     case WaitFor::kMbarrier: {
-      const Block& owner = block.cluster().blocks()[split.where >> kRankShift];
-      const auto mbarrier = owner.mbarriers.find(split.where & ((1U << kRankShift) - 1));
-      return fmt::format(", waits at the mbarrier {:#x}: {}", split.where,
-                         mbarrier == owner.mbarriers.end() ? "gone" : mbarrier->second.text());
+      const Block& owner = block.cluster().blocks()[split.wait_detail >> kRankShift];
+      const auto mbarrier = owner.mbarriers.find(split.wait_detail & ((1U << kRankShift) - 1));
+      return fmt::format(
+          ", waits at the mbarrier {:#x}: {}", split.wait_detail,
+          mbarrier == owner.mbarriers.end() ? "invalidated" : mbarrier->second.text());
     }
     case WaitFor::kClusterBarrier:
       return fmt::format(", waits at the cluster's barrier: {} threads have arrived",
-                         block.cluster().arrived);
+                         block.cluster().arrived_threads);
     case WaitFor::kGrid:
       return ", waits for the previous grid";
     case WaitFor::kRegisters:
-      return fmt::format(", waits for {} registers: it has {}, and {} for each thread are free",
-                         split.where, warp.registers, block.free_registers);
+      return fmt::format(", waits for {} registers per thread: it has {}, and {} more are free",
+                         split.wait_detail, warp.registers, block.free_registers);
     case WaitFor::kProducts:
-      return fmt::format(", waits for product {}, and {} have completed",
-                         warp.products.groups.front(), warp.products.finished);
+      return fmt::format(", waits for product {} of its wgmma products, of which {} have completed",
+                         warp.products.groups.front(), warp.products.last_finished);
     case WaitFor::kTensorAllocation:
       return fmt::format(
-          ", waits for {} columns of tensor memory or for the other block of the pair: columns {} "
-          "are allocated",
-          split.where, block.tensor.text());
+          ", waits for {} columns of tensor memory, or for the other block of its pair; allocated "
+          "columns: {}",
+          split.wait_detail, block.tensor.text());
     case WaitFor::kTensorMoves:
-      return ", waits for its loads or stores of tensor memory";
+      return ", waits for its pending loads or stores of tensor memory";
     case WaitFor::kNothing:
       break;
   }
@@ -75,14 +77,14 @@ void Scheduler::run_to_end(Report& report) {
   report.policy = policy_;
   while (true) {
     start_clusters();
-    if (resident_.empty()) {
+    if (resident_clusters_.empty()) {
       return;
     }
     if (grids_.front().tracer != nullptr) {
       grids_.front().tracer->begin_turn();
     }
     take_turn(report);
-    std::erase_if(resident_, [](const auto& cluster) { return cluster->is_done(); });
+    std::erase_if(resident_clusters_, [](const auto& cluster) { return cluster->is_done(); });
   }
 }
 
@@ -93,45 +95,47 @@ void Scheduler::start_clusters() {
   }
   for (std::size_t i = first_running_; i < grids_.size(); ++i) {
     Grid& grid = grids_[i];
-    if (i > first_running_ && !(grid.is_dependent && grids_[i - 1].lets_next_start())) {
+    if (i > first_running_ && !(grid.is_dependent && grids_[i - 1].allows_next_grid())) {
       return;
     }
-    if (grid.started == 0 && grid.races != nullptr) {
+    if (grid.started_blocks == 0 && grid.races != nullptr) {
       grid.number_in_run = grid.races->begin_grid(grid.is_dependent);
     }
     const std::uint32_t size = grid.cluster_blocks();
-    while (grid.started < grid.block_count() &&
-           (grid.started == grid.ended ||
-            grid.started - grid.ended + size <= options_.resident_blocks)) {
-      const std::uint64_t number = grid.started / size;
-      const std::uint64_t across = grid.blocks[0] / grid.cluster[0];
-      const std::uint64_t down = grid.blocks[1] / grid.cluster[1];
+    while (grid.started_blocks < grid.block_count() &&
+           (grid.started_blocks == grid.ended_blocks ||
+            grid.started_blocks - grid.ended_blocks + size <= options_.resident_blocks)) {
+      const std::uint64_t number = grid.started_blocks / size;
+      const std::uint64_t clusters_x = grid.blocks[0] / grid.cluster[0];
+      const std::uint64_t clusters_y = grid.blocks[1] / grid.cluster[1];
       auto cluster = std::make_unique<Cluster>(
-          grid, std::array{static_cast<std::uint32_t>(number % across) * grid.cluster[0],
-                           static_cast<std::uint32_t>(number / across % down) * grid.cluster[1],
-                           static_cast<std::uint32_t>(number / across / down) * grid.cluster[2]});
+          grid,
+          std::array{
+              static_cast<std::uint32_t>(number % clusters_x) * grid.cluster[0],
+              static_cast<std::uint32_t>(number / clusters_x % clusters_y) * grid.cluster[1],
+              static_cast<std::uint32_t>(number / clusters_x / clusters_y) * grid.cluster[2]});
       for (Block& block : cluster->blocks()) {
-        block.delay = static_cast<std::uint32_t>(chance(2) ? 0 : random_() % kMaxDelay);
+        block.start_delay = static_cast<std::uint32_t>(chance(2) ? 0 : random_() % kMaxDelay);
         for (Warp& warp : block.warps()) {
           warp.priority = random_();
         }
       }
-      grid.started += size;
-      resident_.push_back(std::move(cluster));
+      grid.started_blocks += size;
+      resident_clusters_.push_back(std::move(cluster));
     }
   }
 }
 
 // Collects the splits of warps that are ready to run, in an order that the policy and the seed
 // determine.
-void Scheduler::collect() {
+void Scheduler::collect_runnable() {
   runnable_.clear();
-  is_delayed_ = false;
-  for (const auto& cluster : resident_) {
+  has_delayed_block_ = false;
+  for (const auto& cluster : resident_clusters_) {
     for (Block& block : cluster->blocks()) {
-      if (block.delay > 0) {
-        --block.delay;
-        is_delayed_ = true;
+      if (block.start_delay > 0) {
+        --block.start_delay;
+        has_delayed_block_ = true;
         continue;
       }
       for (Warp& warp : block.warps()) {
@@ -151,7 +155,7 @@ void Scheduler::collect() {
 }
 
 bool Scheduler::is_skipped(const Runnable& runnable) const {
-  return options_.check_late_warps && policy_ == Policy::kStarve && runnable.warp == starved_;
+  return options_.check_late_warps && policy_ == Policy::kStarve && runnable.warp == starved_warp_;
 }
 
 std::uint64_t Scheduler::run(const Runnable& runnable) {
@@ -160,31 +164,31 @@ std::uint64_t Scheduler::run(const Runnable& runnable) {
     return 0;  // the splits were changed by a warp that ran earlier in this turn
   }
   const int limit =
-      options_.check_late_warps ? 1 + static_cast<int>(random_() % kMaxTurn) : kMaxPromptTurn;
+      options_.check_late_warps ? 1 + static_cast<int>(random_() % kMaxTurn) : kMaxUndelayedTurn;
   return static_cast<std::uint64_t>(warp->run(split, limit));
 }
 
 std::uint64_t Scheduler::run_warps() {
-  std::uint64_t done = 0;
+  std::uint64_t operations = 0;
   for (const Runnable& runnable : runnable_) {
     if (is_skipped(runnable)) {
       continue;
     }
-    done += run(runnable);
+    operations += run(runnable);
     if (!options_.check_late_warps) {
       continue;  // every warp gets its turn before asynchronous work runs
     }
     if (policy_ == Policy::kEager) {
-      run_works(true);
+      run_async_works(true);
     }
-    if (policy_ == Policy::kPriorities && done > 0) {
+    if (policy_ == Policy::kPriorities && operations > 0) {
       if (chance(32)) {
         runnable.warp->priority = 0;
       }
       break;
     }
   }
-  return done;
+  return operations;
 }
 
 void Scheduler::trace(TraceKind kind, const AsyncWork& work) const {
@@ -193,17 +197,18 @@ void Scheduler::trace(TraceKind kind, const AsyncWork& work) const {
   }
 }
 
-// Steps asynchronous work, in any order. Returns the number of steps.
-std::uint64_t Scheduler::run_works(bool to_the_end) {
+// Runs one step of each item of asynchronous work, in random order; with `until_complete`, all its
+// steps, in the order of issue. Returns the number of steps.
+std::uint64_t Scheduler::run_async_works(bool until_complete) {
   std::uint64_t steps = 0;
-  for (const auto& cluster : resident_) {
-    auto& works = cluster->works();
-    // Work that a step starts waits for a later turn.
+  for (const auto& cluster : resident_clusters_) {
+    auto& works = cluster->async_works();
+    // Work that is started by a step first runs in a later turn.
     std::vector<AsyncWork*> order;
     for (const auto& work : works) {
       order.push_back(work.get());
     }
-    if (!to_the_end) {
+    if (!until_complete) {
       std::ranges::shuffle(order, random_);
     }
     std::vector<const AsyncWork*> ended;
@@ -213,7 +218,7 @@ std::uint64_t Scheduler::run_works(bool to_the_end) {
         trace(TraceKind::kWork, *work);
         has_ended = work->step(random_);
         ++steps;
-        if (!to_the_end) {
+        if (!until_complete) {
           break;
         }
       }
@@ -223,7 +228,7 @@ std::uint64_t Scheduler::run_works(bool to_the_end) {
       }
     }
     if (!ended.empty()) {
-      cluster->grid().works -= ended.size();
+      cluster->grid().async_work_count -= ended.size();
       std::erase_if(works, [&](const auto& work) {
         return std::ranges::find(ended, work.get()) != ended.end();
       });
@@ -236,30 +241,30 @@ std::uint64_t Scheduler::run_works(bool to_the_end) {
 // nothing else has made progress: first the asynchronous work, then the starved warp. If nothing
 // can run then, the run is in a deadlock.
 void Scheduler::take_turn(Report& report) {
-  if (policy_ == Policy::kStarve && (starved_ == nullptr || chance(64))) {
-    starved_ = nullptr;
-    collect();
-    starved_ = runnable_.empty() ? nullptr : runnable_.front().warp;
+  if (policy_ == Policy::kStarve && (starved_warp_ == nullptr || chance(64))) {
+    starved_warp_ = nullptr;
+    collect_runnable();
+    starved_warp_ = runnable_.empty() ? nullptr : runnable_.front().warp;
   } else {
-    collect();
+    collect_runnable();
   }
-  std::uint64_t done = run_warps();
-  report.steps += done;
+  std::uint64_t operations = run_warps();
+  report.steps += operations;
   if (policy_ != Policy::kLazy && chance(2)) {
-    done += run_works(policy_ == Policy::kEager);
+    operations += run_async_works(policy_ == Policy::kEager);
   }
-  if (done == 0) {
-    done = run_works(false);
+  if (operations == 0) {
+    operations = run_async_works(false);
   }
-  if (done == 0) {
+  if (operations == 0) {
     for (const Runnable& runnable : runnable_) {
       if (is_skipped(runnable)) {
-        done += run(runnable);
+        operations += run(runnable);
       }
     }
-    report.steps += done;
+    report.steps += operations;
   }
-  if (done == 0 && !is_delayed_) {
+  if (operations == 0 && !has_delayed_block_) {
     stop_deadlocked();
   }
   if (options_.max_steps != 0 && report.steps > options_.max_steps && !runnable_.empty()) {
@@ -268,24 +273,24 @@ void Scheduler::take_turn(Report& report) {
   }
 }
 
-void Scheduler::stop_at(const Runnable& where, FindingKind kind, std::string message) const {
-  const auto& [warp, number] = where;
+void Scheduler::stop_at(const Runnable& runnable, FindingKind kind, std::string message) const {
+  const auto& [warp, number] = runnable;
   const Split& split = warp->splits()[number];
   warp->stop(kind, warp->block().grid().program->ops[static_cast<std::size_t>(split.operation)],
              split.lanes, std::move(message));
 }
 
 void Scheduler::stop_deadlocked() const {
-  for (const auto& cluster : resident_) {
-    if (runnable_.empty() && !cluster->works().empty()) {
-      const AsyncWork& work = *cluster->works().front();
+  for (const auto& cluster : resident_clusters_) {
+    if (runnable_.empty() && !cluster->async_works().empty()) {
+      const AsyncWork& work = *cluster->async_works().front();
       work.warp().stop(FindingKind::kDeadlock, work.op(), work.lanes(),
                        "its asynchronous work never completes");
     }
   }
-  constexpr std::size_t kMaxTold = 16;
+  constexpr std::size_t kMaxListed = 16;
   std::string waiting;
-  for (std::size_t i = 0; i < std::min(runnable_.size(), kMaxTold); ++i) {
+  for (std::size_t i = 0; i < std::min(runnable_.size(), kMaxListed); ++i) {
     const auto& [warp, number] = runnable_[i];
     const Split& split = warp->splits()[number];
     const syntax::Instruction& instruction =
@@ -293,10 +298,10 @@ void Scheduler::stop_deadlocked() const {
     waiting += fmt::format("{}block ({}) warp {} lanes {:#010x} at {}, line {}{}",
                            waiting.empty() ? "" : "; ", fmt::join(warp->block().index(), ","),
                            warp->index(), split.lanes, instruction.opcode, instruction.line,
-                           waits_text(split, *warp));
+                           wait_text(split, *warp));
   }
-  if (runnable_.size() > kMaxTold) {
-    waiting += fmt::format("; and {} more", runnable_.size() - kMaxTold);
+  if (runnable_.size() > kMaxListed) {
+    waiting += fmt::format("; and {} more", runnable_.size() - kMaxListed);
   }
   stop_at(runnable_.front(), FindingKind::kDeadlock, "no warp can make progress: " + waiting);
 }

@@ -28,24 +28,24 @@ class Scheduler {
 
   void start_clusters();
   void take_turn(Report& report);
-  void collect();
+  void collect_runnable();
   std::uint64_t run_warps();
-  std::uint64_t run_works(bool to_the_end);
+  std::uint64_t run_async_works(bool until_complete);
   void trace(TraceKind kind, const AsyncWork& work) const;
   std::uint64_t run(const Runnable& runnable);
   [[nodiscard]] bool is_skipped(const Runnable& runnable) const;
   [[nodiscard]] bool chance(unsigned one_in) { return random_() % one_in == 0; }
-  [[noreturn]] void stop_at(const Runnable& where, FindingKind kind, std::string message) const;
+  [[noreturn]] void stop_at(const Runnable& runnable, FindingKind kind, std::string message) const;
   [[noreturn]] void stop_deadlocked() const;
 
   std::deque<Grid>& grids_;
   const RunOptions& options_;
   std::mt19937_64& random_;
   Policy policy_;
-  std::deque<std::unique_ptr<Cluster>> resident_;
+  std::deque<std::unique_ptr<Cluster>> resident_clusters_;
   std::vector<Runnable> runnable_;
-  bool is_delayed_ = false;  // some block of this turn has not started yet
-  const Warp* starved_ = nullptr;
+  bool has_delayed_block_ = false;  // a resident block has not started yet
+  const Warp* starved_warp_ = nullptr;
   std::size_t first_running_ = 0;  // index of the first running grid
 };
 

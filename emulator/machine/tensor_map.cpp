@@ -16,14 +16,14 @@ namespace {
 constexpr int kMaxDims = 5;
 constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 32U;  // maximum size of a dimension
 constexpr std::uint64_t kStrideEnd = std::uint64_t{1} << 40U;
-constexpr std::uint32_t kMaxBox = 256;
+constexpr std::uint32_t kMaxBoxSize = 256;
 constexpr std::uint32_t kMaxElementStride = 8;
 
 constexpr std::string_view kMagic = "emu:map\1";  // the last byte is the version
-constexpr std::size_t kChecked = kTensorMapBytes - sizeof(std::uint64_t);
+constexpr std::size_t kChecksummedBytes = kTensorMapBytes - sizeof(std::uint64_t);
 
 // Span of a swizzle: the length in bytes of the rows that it permutes; unlimited without a swizzle.
-std::uint32_t span_of(TensorMapSwizzle swizzle) {
+std::uint32_t swizzle_span(TensorMapSwizzle swizzle) {
   return std::uint32_t{16} << static_cast<unsigned>(swizzle);
 }
 
@@ -32,17 +32,17 @@ bool is_float(TensorMapType type) {
          type == TensorMapType::kF64 || type == TensorMapType::kBF16;
 }
 
-[[noreturn]] void refuse(const std::string& what) {
-  throw Error("tensor map: " + what);
+[[noreturn]] void refuse(const std::string& reason) {
+  throw Error("tensor map: " + reason);
 }
 
-void check(const TensorMapDesc& desc) {
+void check_desc(const TensorMapDesc& desc) {
   if (desc.type > TensorMapType::kBF16 || desc.swizzle > TensorMapSwizzle::k128 ||
       desc.fill > TensorMapFill::kNan) {
     refuse("unknown type, swizzle or fill");
   }
   if (desc.rank < 1 || desc.rank > kMaxDims) {
-    refuse(fmt::format("{} dimensions; from 1 to {} are allowed", desc.rank, kMaxDims));
+    refuse(fmt::format("it has {} dimensions; from 1 to {} are allowed", desc.rank, kMaxDims));
   }
   if (desc.address % 16 != 0) {
     refuse(fmt::format("its address {:#x} is not a multiple of 16", desc.address));
@@ -52,9 +52,9 @@ void check(const TensorMapDesc& desc) {
       refuse(fmt::format("dimension {} has {} elements; from 1 to 2^32 are allowed", i,
                          desc.dims.at(i)));
     }
-    if (desc.box.at(i) == 0 || desc.box.at(i) > kMaxBox) {
+    if (desc.box.at(i) == 0 || desc.box.at(i) > kMaxBoxSize) {
       refuse(fmt::format("the box has {} elements in dimension {}; from 1 to {} are allowed",
-                         desc.box.at(i), i, kMaxBox));
+                         desc.box.at(i), i, kMaxBoxSize));
     }
     if (desc.element_strides.at(i) == 0 || desc.element_strides.at(i) > kMaxElementStride) {
       refuse(fmt::format("the element stride of dimension {} is {}; from 1 to {} are allowed", i,
@@ -69,9 +69,9 @@ void check(const TensorMapDesc& desc) {
   if (row % kBoxUnit != 0) {
     refuse(fmt::format("rows of its box have {} bytes, not a multiple of {}", row, kBoxUnit));
   }
-  if (desc.swizzle != TensorMapSwizzle::kNone && row > span_of(desc.swizzle)) {
+  if (desc.swizzle != TensorMapSwizzle::kNone && row > swizzle_span(desc.swizzle)) {
     refuse(fmt::format("rows of its box have {} bytes, more than the {} of its swizzle", row,
-                       span_of(desc.swizzle)));
+                       swizzle_span(desc.swizzle)));
   }
   if (desc.fill == TensorMapFill::kNan && !is_float(desc.type)) {
     refuse("only floats can be filled with NaN");
@@ -102,7 +102,7 @@ class Fields {
   std::size_t offset_ = 0;
 };
 
-std::uint64_t checksum_of(std::span<const std::byte> bytes) {  // FNV-1a
+std::uint64_t checksum(std::span<const std::byte> bytes) {  // FNV-1a
   std::uint64_t sum = 0xCBF2'9CE4'8422'2325;
   for (const std::byte byte : bytes) {
     sum = (sum ^ static_cast<std::uint64_t>(byte)) * 0x100'0000'01B3;
@@ -118,7 +118,7 @@ std::uint32_t bytes_of_element(TensorMapType type) {
 }
 
 std::array<std::byte, kTensorMapBytes> encode(const TensorMapDesc& desc) {
-  check(desc);
+  check_desc(desc);
   std::array<std::byte, kTensorMapBytes> bytes{};
   Fields fields{std::span(bytes)};
   for (const char letter : kMagic) {
@@ -135,8 +135,8 @@ std::array<std::byte, kTensorMapBytes> encode(const TensorMapDesc& desc) {
     fields.put(static_cast<std::uint8_t>(desc.element_strides.at(i)));
     fields.put(i == 0 ? std::uint64_t{0} : desc.strides.at(i - 1));
   }
-  const std::uint64_t sum = checksum_of(std::span(bytes).first(kChecked));
-  std::memcpy(bytes.data() + kChecked, &sum, sizeof(sum));
+  const std::uint64_t sum = checksum(std::span(bytes).first(kChecksummedBytes));
+  std::memcpy(bytes.data() + kChecksummedBytes, &sum, sizeof(sum));
   return bytes;
 }
 
@@ -146,8 +146,8 @@ TensorMapDesc decode_tensor_map(std::span<const std::byte> bytes) {
     refuse("the bytes are not an encoded tensor map");
   }
   std::uint64_t sum = 0;
-  std::memcpy(&sum, bytes.data() + kChecked, sizeof(sum));
-  if (sum != checksum_of(bytes.first(kChecked))) {
+  std::memcpy(&sum, bytes.data() + kChecksummedBytes, sizeof(sum));
+  if (sum != checksum(bytes.first(kChecksummedBytes))) {
     refuse("its bytes were changed after it was encoded");
   }
   Fields fields{bytes.subspan(kMagic.size())};
@@ -166,11 +166,11 @@ TensorMapDesc decode_tensor_map(std::span<const std::byte> bytes) {
       desc.strides.at(i - 1) = stride;
     }
   }
-  check(desc);
+  check_desc(desc);
   return desc;
 }
 
-BoxShape shape_of_box(const TensorMapDesc& map) {
+BoxShape box_shape(const TensorMapDesc& map) {
   BoxShape shape;
   shape.counts = {map.box[0], 1, 1, 1, 1};
   shape.rows = 1;
@@ -180,14 +180,14 @@ BoxShape shape_of_box(const TensorMapDesc& map) {
     shape.rows *= shape.counts.at(i);
   }
   shape.row_bytes = map.box[0] * bytes_of_element(map.type);
-  shape.row_pitch = map.swizzle == TensorMapSwizzle::kNone ? shape.row_bytes : span_of(map.swizzle);
+  shape.row_pitch =
+      map.swizzle == TensorMapSwizzle::kNone ? shape.row_bytes : swizzle_span(map.swizzle);
   return shape;
 }
 
-std::vector<CopyPiece> pieces_of_box(const TensorMapDesc& map, std::uint32_t shared,
-                                     const std::array<std::int32_t, 5>& coordinates,
-                                     bool is_store) {
-  const BoxShape shape = shape_of_box(map);
+std::vector<CopyPiece> split_box(const TensorMapDesc& map, std::uint32_t shared,
+                                 const std::array<std::int32_t, 5>& coordinates, bool is_store) {
+  const BoxShape shape = box_shape(map);
   const std::int64_t element = bytes_of_element(map.type);
   const auto rank = static_cast<std::size_t>(map.rank);
   // Finds the bytes of each row that are inside the tensor.
@@ -206,10 +206,10 @@ std::vector<CopyPiece> pieces_of_box(const TensorMapDesc& map, std::uint32_t sha
     bool is_inside = true;
     std::uint64_t address = map.address + static_cast<std::uint64_t>(begin);
     for (std::size_t i = 1; i < rank; ++i) {
-      const std::int64_t place =
+      const std::int64_t coordinate =
           coordinates.at(i) + std::int64_t{position.at(i)} * map.element_strides.at(i);
-      is_inside &= place >= 0 && place < static_cast<std::int64_t>(map.dims.at(i));
-      address += static_cast<std::uint64_t>(place) * map.strides.at(i - 1);
+      is_inside &= coordinate >= 0 && coordinate < static_cast<std::int64_t>(map.dims.at(i));
+      address += static_cast<std::uint64_t>(coordinate) * map.strides.at(i - 1);
     }
     const auto row_shared = shared + static_cast<std::uint32_t>(row * shape.row_pitch);
     for (std::int64_t offset = 0; offset < row_bytes; offset += kMaxPiece) {
@@ -231,8 +231,8 @@ std::vector<CopyPiece> pieces_of_box(const TensorMapDesc& map, std::uint32_t sha
   return pieces;
 }
 
-std::vector<CopyPiece> pieces_of_line(std::uint64_t global, std::uint32_t shared,
-                                      std::uint32_t bytes) {
+std::vector<CopyPiece> split_bytes(std::uint64_t global, std::uint32_t shared,
+                                   std::uint32_t bytes) {
   std::vector<CopyPiece> pieces;
   pieces.reserve((bytes + kMaxPiece - 1) / kMaxPiece);
   for (std::uint32_t offset = 0; offset < bytes; offset += kMaxPiece) {

@@ -27,7 +27,7 @@ std::uint32_t bytes_of_element(TensorMapType type);
 
 /// Swizzles the address of a unit in shared memory. The pattern depends on the bits of the address,
 /// not on the beginning of the box.
-constexpr std::uint32_t swizzled(std::uint32_t address, TensorMapSwizzle swizzle) {
+constexpr std::uint32_t swizzled_address(std::uint32_t address, TensorMapSwizzle swizzle) {
   // 0, 1, 3 or 7: mask for the bits of a unit's number within the span
   const std::uint32_t mask = (std::uint32_t{1} << static_cast<unsigned>(swizzle)) - 1;
   return address ^ ((address >> 7U & mask) << 4U);
@@ -52,9 +52,9 @@ struct BoxShape {
   [[nodiscard]] std::uint64_t extent() const { return rows * row_pitch; }
 };
 
-BoxShape shape_of_box(const TensorMapDesc& map);
+BoxShape box_shape(const TensorMapDesc& map);
 
-/// Bytes of one row: contiguous in global memory, and in shared memory except for the swizzle.
+/// Part of a row: contiguous in global memory and, before the swizzle, in shared memory.
 struct CopyPiece {
   std::uint32_t shared = 0;  // address before the swizzle; a multiple of 16
   std::uint32_t bytes = 0;   // size; a multiple of 16
@@ -64,14 +64,13 @@ struct CopyPiece {
 };
 
 /// Splits the box at these coordinates, stored at this address of shared memory, into pieces. A
-/// store skips units of 16 bytes that lie outside of the tensor, and writes all other units whole:
-/// where a row ends in the middle of a unit, the bytes after it change too.
-std::vector<CopyPiece> pieces_of_box(const TensorMapDesc& map, std::uint32_t shared,
-                                     const std::array<std::int32_t, 5>& coordinates, bool is_store);
+/// store skips units of 16 bytes that lie outside of the tensor, and writes all other units in
+/// full: where a row ends in the middle of a unit, the bytes after it change too.
+std::vector<CopyPiece> split_box(const TensorMapDesc& map, std::uint32_t shared,
+                                 const std::array<std::int32_t, 5>& coordinates, bool is_store);
 
 /// Splits contiguous bytes into pieces.
-std::vector<CopyPiece> pieces_of_line(std::uint64_t global, std::uint32_t shared,
-                                      std::uint32_t bytes);
+std::vector<CopyPiece> split_bytes(std::uint64_t global, std::uint32_t shared, std::uint32_t bytes);
 
 /// Returns byte `index` of the fill value for an element outside of the tensor.
 std::byte fill_byte(const TensorMapDesc& map, std::uint32_t index);

@@ -45,7 +45,7 @@ void TensorMemory::set_written(const TensorRange& range) {
   }
 }
 
-std::optional<std::size_t> TensorMemory::room_for(std::size_t columns) const {
+std::optional<std::size_t> TensorMemory::find_free_columns(std::size_t columns) const {
   for (std::size_t first = 0; first + columns <= kTensorColumns; first += kAllocationUnit) {
     const bool is_free = std::ranges::none_of(allocations_, [&](const TensorAllocation& other) {
       return first < other.first + other.columns && other.first < first + columns;
@@ -80,13 +80,14 @@ bool TensorMemory::free(std::size_t first, std::size_t columns) {
 }
 
 bool TensorMemory::is_allocated(std::size_t first, std::size_t columns) const {
-  std::size_t next = first;  // all columns before it are free
+  std::size_t allocated_end = first;  // end of the allocated columns that begin with `first`
   for (const TensorAllocation& allocation : allocations_) {
-    if (allocation.first <= next && next < allocation.first + allocation.columns) {
-      next = allocation.first + allocation.columns;
+    if (allocation.first <= allocated_end &&
+        allocated_end < allocation.first + allocation.columns) {
+      allocated_end = allocation.first + allocation.columns;
     }
   }
-  return next >= first + columns;
+  return allocated_end >= first + columns;
 }
 
 std::string TensorMemory::text() const {

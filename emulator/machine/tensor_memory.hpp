@@ -32,14 +32,14 @@ struct PairOperation {
   bool is_allocation = false;
   std::size_t columns = 0;
   const Op* op = nullptr;              // operation of the block that arrived first
-  std::array<bool, 2> has_come{};      // whether each block has arrived
+  std::array<bool, 2> has_arrived{};   // whether each block has arrived
   std::optional<std::size_t> first{};  // first allocated column
 };
 
 /// Queue of the operations of tensor cores, in order of issue, for a block or a pair of blocks.
 struct TensorQueue {
-  std::uint64_t issued = 0;
-  std::uint64_t finished = 0;
+  std::uint64_t issued_count = 0;
+  std::uint64_t finished_count = 0;
 };
 
 class TensorMemory {
@@ -51,7 +51,7 @@ class TensorMemory {
   void set_written(const TensorRange& range);
 
   /// Finds the first of `columns` contiguous free columns; nothing if there is no room.
-  [[nodiscard]] std::optional<std::size_t> room_for(std::size_t columns) const;
+  [[nodiscard]] std::optional<std::size_t> find_free_columns(std::size_t columns) const;
   void allocate(const TensorAllocation& allocation);
   /// Frees columns; false if they were not allocated together.
   bool free(std::size_t first, std::size_t columns);
@@ -60,14 +60,16 @@ class TensorMemory {
   /// Formats the allocated columns, such as "32 to 63, 128 to 255".
   [[nodiscard]] std::string text() const;
 
-  std::size_t last_asked =
-      kTensorColumns;  // columns of the last alloc; a later alloc must not ask for more
-  const Op* relinquished_by = nullptr;   // after it no alloc is allowed
-  TensorQueue queue{};                   // for a pair, only that of the block of even rank is used
-  std::deque<PairOperation> together{};  // pending operations of a pair, at the block of even rank
-  std::array<std::size_t, 2> come{};     // how many of the pair's operations each block has begun
-  /// Columns that the pair's other block has deallocated and this one has not yet.
-  std::vector<TensorAllocation> given_back_by_other{};
+  std::size_t last_columns =
+      kTensorColumns;  // columns of the last alloc; a later alloc must not request more
+  const Op* relinquished_by = nullptr;  // relinquish_alloc_permit, after which no alloc is allowed
+  TensorQueue queue{};                  // for a pair, only that of the block of even rank is used
+  std::deque<PairOperation>
+      pair_operations{};  // pending operations of a pair, at the block of even rank
+  std::array<std::size_t, 2>
+      begun_operations{};  // number of the pair's operations that each block has begun
+  /// Columns that the pair's other block has deallocated, but this block has not yet.
+  std::vector<TensorAllocation> deallocated_by_peer{};
   races::TensorShadow shadow{};
 
  private:

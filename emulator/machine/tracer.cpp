@@ -28,16 +28,16 @@ std::string TraceEvent::text() const {
 void Tracer::record(TraceKind kind, Warp& warp, const Op& op, Lanes lanes) const {
   const Block& block = warp.block();
   const Grid& grid = warp.block().grid();
-  tell_({.kind = kind,
-         .turn = turn_,
-         .grid = grid.number,
-         .kernel = grid.program->function->name,
-         .block = block.index(),
-         .warp = warp.index(),
-         .lanes = lanes,
-         .line = op.instruction->line,
-         .instruction = op.instruction->opcode,
-         .passes = kind == TraceKind::kRun ? count_passes_(warp, op, lanes) : 0});
+  callback_({.kind = kind,
+             .turn = turn_,
+             .grid = grid.number,
+             .kernel = grid.program->function->name,
+             .block = block.index(),
+             .warp = warp.index(),
+             .lanes = lanes,
+             .line = op.instruction->line,
+             .instruction = op.instruction->opcode,
+             .passes = kind == TraceKind::kRun ? count_passes_(warp, op, lanes) : 0});
 }
 
 }  // namespace emu

@@ -16,14 +16,14 @@ class Tracer {
   /// Counts the passes of a memory access, for TraceEvent::passes.
   using CountPasses = std::uint32_t (*)(const Warp& warp, const Op& op, Lanes lanes);
 
-  Tracer(const TraceFunction& tell, CountPasses count_passes)
-      : tell_(tell), count_passes_(count_passes) {}
+  Tracer(const TraceFunction& callback, CountPasses count_passes)
+      : callback_(callback), count_passes_(count_passes) {}
 
   void begin_turn() { ++turn_; }
   void record(TraceKind kind, Warp& warp, const Op& op, Lanes lanes) const;
 
  private:
-  const TraceFunction& tell_;
+  const TraceFunction& callback_;
   CountPasses count_passes_;
   std::uint64_t turn_ = 0;
 };

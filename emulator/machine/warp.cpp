@@ -18,7 +18,7 @@ constexpr unsigned kIntervalBits =
     27;  // low bits for the interval's number; the bits above hold the warp's number
 
 // Formats the source of an operation as "file.cuh:12", if the PTX has line information.
-std::string source_of(const Program& program, const Op& op) {
+std::string source_text(const Program& program, const Op& op) {
   const std::vector<std::string>& files = program.module->files;
   const syntax::SourcePlace& place = op.instruction->source;
   const auto name = [&](int file, int line) {
@@ -39,12 +39,12 @@ EarlierAccess earlier_access(const races::RunRaces& run, const races::Access& ac
   const races::RunRaces::Record& record = run.record_of(access);
   const auto& grid = *static_cast<const Grid*>(record.grid);
   const Program& program = *grid.program;
-  const Op& op = program.ops[races::operation_of(access)];
+  const Op& op = program.ops[races::operation_number(access)];
   const std::uint32_t warp = races::warp_of(access) - 1;
   return {.kernel = program.function->name,
           .instruction = op.instruction->opcode,
           .line = op.instruction->line,
-          .source = source_of(program, op),
+          .source = source_text(program, op),
           .block = record.blocks[warp / record.warps],
           .warp = static_cast<int>(warp % record.warps)};
 }
@@ -73,7 +73,7 @@ Warp::Warp(Block& block, int index, Lanes lanes)
       races_(block.cluster().races()),
       actor_(races_ == nullptr ? 0 : races_->warp(block.rank(), static_cast<unsigned>(index))),
       live_(lanes),
-      file_(block.grid().program->file_words) {
+      register_file_(block.grid().program->register_file_words) {
   intervals_.now = static_cast<races::Interval>(index) << kIntervalBits;
   begin_interval();
   splits_.push_back(Split{.lanes = lanes});
@@ -134,15 +134,16 @@ std::uint32_t Warp::special_value(std::string_view name, std::uint32_t lane) con
 }
 
 int Warp::run(std::size_t split, int limit) {
-  return block_.grid().tracer == nullptr ? run_as<false>(split, limit) : run_as<true>(split, limit);
+  return block_.grid().tracer == nullptr ? run_split<false>(split, limit)
+                                         : run_split<true>(split, limit);
 }
 
-// Instantiated twice, so that untraced runs have no overhead.
+// A template, so that untraced runs have no overhead.
 template <bool kIsTraced>
-int Warp::run_as(std::size_t split, int limit) {
-  const auto trace = [&](TraceKind kind, const Op& op, Lanes lanes, bool when) {
+int Warp::run_split(std::size_t split, int limit) {
+  const auto trace = [&](TraceKind kind, const Op& op, Lanes lanes, bool condition) {
     if constexpr (kIsTraced) {
-      if (when) {
+      if (condition) {
         block_.grid().tracer->record(kind, *this, op, lanes);
       }
     }
@@ -152,30 +153,30 @@ int Warp::run_as(std::size_t split, int limit) {
   const std::vector<Op>& ops = block_.grid().program->ops;
   int done = 0;
   while (done < limit) {
-    Split& here = splits_[current_];
-    const Op& op = ops[static_cast<std::size_t>(here.operation)];
-    Lanes lanes = here.lanes;
+    Split& active_split = splits_[current_];
+    const Op& op = ops[static_cast<std::size_t>(active_split.operation)];
+    Lanes lanes = active_split.lanes;
     if (op.guard != kNoSlot) {
       require_valid(op.guard, op, lanes, "the predicate");
       lanes &= read_predicate(op.guard, op.is_guard_negated);
     }
     ++done;
-    trace(TraceKind::kRun, op, lanes, !here.is_blocked);
+    trace(TraceKind::kRun, op, lanes, !active_split.is_blocked);
     if (!op.async_registers.empty() && !op.is_async_product && lanes != 0) {
-      touch_async_registers(op, lanes);
+      check_async_registers(op, lanes);
     }
     if (tensor_loads != 0 && lanes != 0) {
-      require_no_tensor_load(op, lanes);
+      check_pending_loads(op, lanes);
     }
     if (op.flow == Flow::kNext) {
       if (lanes != 0 && op.code(*this, op, lanes) == Outcome::kBlocked) {
-        trace(TraceKind::kWait, op, lanes, !here.is_blocked);
-        here.is_blocked = true;
+        trace(TraceKind::kWait, op, lanes, !active_split.is_blocked);
+        active_split.is_blocked = true;
         return done - 1;
       }
-      trace(TraceKind::kGoOn, op, lanes, here.is_blocked);
-      here.is_blocked = false;
-      ++here.operation;
+      trace(TraceKind::kGoOn, op, lanes, active_split.is_blocked);
+      active_split.is_blocked = false;
+      ++active_split.operation;
     } else if (op.flow == Flow::kBranch) {
       branch(op, lanes);
       run_fragment();
@@ -185,7 +186,7 @@ int Warp::run_as(std::size_t split, int limit) {
     if (!can_run(current_)) {
       return done;
     }
-    join_if_there();
+    join_if_reconverged();
     if (!can_run(current_)) {
       return done;
     }
@@ -193,35 +194,35 @@ int Warp::run_as(std::size_t split, int limit) {
   return done;
 }
 
-void Warp::touch_async_registers(const Op& op, Lanes lanes) {
+void Warp::check_async_registers(const Op& op, Lanes lanes) {
   products.uses.resize(block_.grid().program->async_registers);
-  for (const AsyncRegister& touched : op.async_registers) {
-    RegisterUse& use = products.uses[touched.number];
-    const bool matters = use.is_accumulator || (touched.is_written && !touched.is_constant);
-    if (products.is_under_way(use) && matters) {
+  for (const AsyncRegister& access : op.async_registers) {
+    RegisterUse& use = products.uses[access.number];
+    const bool is_conflict = use.is_accumulator || (access.is_written && !access.is_constant);
+    if (products.is_in_flight(use) && is_conflict) {
       stop(use.is_accumulator ? FindingKind::kUninitialized : FindingKind::kRegisterRace, op, lanes,
-           fmt::format("a register of {}, line {}, for which no wgmma.wait_group has waited: {}",
+           fmt::format("it accesses a register of {} (line {}) without a wgmma.wait_group: {}",
                        use.op->instruction->opcode, use.op->instruction->line,
-                       use.is_accumulator ? "its accumulator is not complete"
+                       use.is_accumulator ? "the accumulator is not complete"
                                           : "A may still be read from it"));
     }
-    if (touched.is_written) {
-      use.written_after = products.fences + 1;
-      use.written_by = &op;
-      use.is_constant = touched.is_constant;
+    if (access.is_written) {
+      use.fences_before_write = products.fences + 1;
+      use.writer = &op;
+      use.is_constant = access.is_constant;
     } else {
-      use.read_after = products.fences + 1;
-      use.read_by = &op;
+      use.fences_before_read = products.fences + 1;
+      use.reader = &op;
     }
   }
 }
 
-void Warp::require_no_tensor_load(const Op& op, Lanes lanes) const {
+void Warp::check_pending_loads(const Op& op, Lanes lanes) const {
   const auto require = [&](Slot slot) {
     for (const auto& move : tensor_moves) {
       if (slot != kNoSlot && move->is_load && std::ranges::count(move->op->list, slot) != 0) {
         stop(FindingKind::kUninitialized, op, lanes,
-             fmt::format("a register of {}, line {}, for which no tcgen05.wait::ld has waited",
+             fmt::format("it accesses a register of {} (line {}) without a tcgen05.wait::ld",
                          move->op->instruction->opcode, move->op->instruction->line));
       }
     }
@@ -231,83 +232,87 @@ void Warp::require_no_tensor_load(const Op& op, Lanes lanes) const {
 }
 
 void Warp::branch(const Op& op, Lanes taken) {
-  Split& here = splits_[current_];
-  const Lanes stays = here.lanes & ~taken;
-  if (stays == 0) {
-    here.operation = op.target;
+  Split& active_split = splits_[current_];
+  const Lanes remaining = active_split.lanes & ~taken;
+  if (remaining == 0) {
+    active_split.operation = op.target;
     return;
   }
-  ++here.operation;
+  ++active_split.operation;
   if (taken == 0) {
     return;
   }
   // The lanes diverge. If they reconverge before this split joins its parent, this split waits
   // there for both parts.
-  Split other{.operation = op.target, .lanes = taken, .parent = here.parent, .join = here.join};
-  here.lanes = stays;
-  if (op.join >= 0 && op.join != here.join) {
-    Split first = here;
+  Split other{.operation = op.target,
+              .lanes = taken,
+              .parent = active_split.parent,
+              .join = active_split.join};
+  active_split.lanes = remaining;
+  if (op.join >= 0 && op.join != active_split.join) {
+    Split first = active_split;
     const auto parent = static_cast<std::int32_t>(current_);
-    here.operation = op.join;
-    here.lanes = 0;
-    here.awaited = 2;
+    active_split.operation = op.join;
+    active_split.lanes = 0;
+    active_split.awaited_splits = 2;
     first.parent = other.parent = parent;
     first.join = other.join = op.join;
-    part_fragments(first, other);
+    split_fragments(first, other);
     splits_.push_back(first);
     splits_.push_back(other);
     current_ = splits_.size() - 2;
-    join_if_there();  // one side of the branch may be empty
+    join_if_reconverged();  // a side of the branch may begin at the point of reconvergence
     current_ = splits_.size() - 1;
-    join_if_there();
+    join_if_reconverged();
     current_ = static_cast<std::size_t>(parent);
     return;
   }
-  part_fragments(here, other);
+  split_fragments(active_split, other);
   if (other.parent >= 0) {
-    ++splits_[static_cast<std::size_t>(other.parent)].awaited;
+    ++splits_[static_cast<std::size_t>(other.parent)].awaited_splits;
   }
   splits_.push_back(other);
-  const std::size_t here_index = std::exchange(current_, splits_.size() - 1);
-  join_if_there();  // the target may be the point of reconvergence
-  current_ = here_index;
+  const std::size_t current_index = std::exchange(current_, splits_.size() - 1);
+  join_if_reconverged();  // the target may be the point of reconvergence
+  current_ = current_index;
 }
 
-void Warp::join_if_there() {
-  Split& here = splits_[current_];
-  if (here.lanes == 0 || here.parent < 0 || here.operation != here.join || here.awaited > 0) {
+void Warp::join_if_reconverged() {
+  Split& active_split = splits_[current_];
+  if (active_split.lanes == 0 || active_split.parent < 0 ||
+      active_split.operation != active_split.join || active_split.awaited_splits > 0) {
     return;
   }
-  const std::int32_t parent = here.parent;
-  join_fragment(here);
-  splits_[static_cast<std::size_t>(parent)].lanes |= here.lanes;
-  here.lanes = 0;
-  leave_parent(parent);
+  const std::int32_t parent = active_split.parent;
+  join_fragment(active_split);
+  splits_[static_cast<std::size_t>(parent)].lanes |= active_split.lanes;
+  active_split.lanes = 0;
+  release_parent(parent);
 }
 
-void Warp::leave_parent(std::int32_t parent) {
+void Warp::release_parent(std::int32_t parent) {
   while (parent >= 0) {
-    Split& above = splits_[static_cast<std::size_t>(parent)];
-    if (--above.awaited > 0 || above.lanes != 0) {
+    Split& ancestor = splits_[static_cast<std::size_t>(parent)];
+    if (--ancestor.awaited_splits > 0 || ancestor.lanes != 0) {
       break;
     }
-    join_fragment(above);
-    parent = above.parent;  // all lanes of the split have exited
+    join_fragment(ancestor);
+    parent = ancestor.parent;  // all lanes of the split have exited
   }
   // Frees splits that have ended.
-  while (splits_.size() > 1 && splits_.back().lanes == 0 && splits_.back().awaited == 0) {
+  while (splits_.size() > 1 && splits_.back().lanes == 0 && splits_.back().awaited_splits == 0) {
     splits_.pop_back();
   }
 }
 
 void Warp::exit_lanes(Lanes lanes) {
-  Split& here = splits_[current_];
+  Split& active_split = splits_[current_];
   live_ &= ~lanes;
-  here.lanes &= ~lanes;
-  ++here.operation;
-  if (here.lanes == 0) {
-    join_fragment(here);
-    leave_parent(here.parent);
+  active_split.lanes &= ~lanes;
+  ++active_split.operation;
+  if (active_split.lanes == 0) {
+    join_fragment(active_split);
+    release_parent(active_split.parent);
   }
   block_.release_barriers();
   if (is_done()) {
@@ -315,19 +320,19 @@ void Warp::exit_lanes(Lanes lanes) {
   }
 }
 
-// Informs the race detector that the lanes of a split diverge.
-void Warp::part_fragments(Split& first, Split& second) {
-  tell_races([&](races::ClusterRaces& races, races::Actor actor) {
+// Records in the race detector that the lanes of a split diverge.
+void Warp::split_fragments(Split& first, Split& second) {
+  notify_races([&](races::ClusterRaces& races, races::Actor actor) {
     const races::Fragments::Id whole = first.fragment;
-    first.fragment = races.part(actor, whole);
-    second.fragment = races.part(actor, whole);
+    first.fragment = races.create_fragment(actor, whole);
+    second.fragment = races.create_fragment(actor, whole);
   });
 }
 
 void Warp::join_fragment(const Split& split) {
   if (races() != nullptr && split.parent >= 0) {
-    races()->join(actor(), split.fragment,
-                  splits_[static_cast<std::size_t>(split.parent)].fragment);
+    races()->join_fragment(actor(), split.fragment,
+                           splits_[static_cast<std::size_t>(split.parent)].fragment);
   }
 }
 
@@ -345,7 +350,7 @@ void Warp::stop(FindingKind kind, const Op& op, Lanes lanes, std::string message
                      .kernel = program.function->name,
                      .instruction = op.instruction->opcode,
                      .line = op.instruction->line,
-                     .source = source_of(program, op),
+                     .source = source_text(program, op),
                      .block = block_.index(),
                      .warp = index_,
                      .lanes = lanes,
@@ -357,10 +362,11 @@ void Warp::stop_uninitialized(const Op& op, Lanes lanes, std::string_view what) 
   stop(FindingKind::kUninitialized, op, lanes, fmt::format("{} was never written", what));
 }
 
-void Warp::require_whole(const Op& op, Lanes lanes) const {
+void Warp::require_all_lanes(const Op& op, Lanes lanes) const {
   if (lanes != live_) {
     stop(FindingKind::kDivergent, op, lanes,
-         fmt::format("all lanes must execute it together; {:#010x} of {:#010x} do", lanes, live_));
+         fmt::format("all lanes must execute it together, but only {:#010x} of {:#010x} do", lanes,
+                     live_));
   }
 }
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "emulator/machine/matrix_products.hpp"
+#include "emulator/program/check_result.hpp"
 #include "emulator/program/lanes.hpp"
 #include "emulator/program/program.hpp"
-#include "emulator/program/support.hpp"
 #include "emulator/races/lane_shadow.hpp"
 #include "emulator/races/races.hpp"
 #include "fovea_emulator/finding.hpp"
@@ -33,13 +33,13 @@ struct Stop {
 /// Reasons for which an operation blocks; a deadlock's message lists them.
 enum class WaitFor : std::uint8_t {
   kNothing,
-  kBarrier,           // barrier of a block; `where` is its number
-  kMbarrier,          // `where` is its address
+  kBarrier,           // barrier of a block; `wait_detail` is its number
+  kMbarrier,          // `wait_detail` is its address
   kClusterBarrier,    // barrier.cluster
   kGrid,              // end of the previous grid
   kProducts,          // wgmma products
-  kRegisters,         // setmaxnreg; `where` is the number of registers per thread
-  kTensorAllocation,  // `where` columns of tensor memory, or the other block of the pair
+  kRegisters,         // setmaxnreg; `wait_detail` is the number of registers per thread
+  kTensorAllocation,  // `wait_detail` columns of tensor memory, or the other block of the pair
   kTensorMoves,       // loads or stores of tensor memory
 };
 
@@ -49,24 +49,24 @@ struct Split {
   Lanes lanes = kAllLanes;
   std::int32_t parent =
       -1;  // parent split, which runs again when all splits that it awaits have joined it
-  std::int32_t awaited =
+  std::int32_t awaited_splits =
       0;  // number of splits that have not joined this one; it runs only when there are none
   std::int32_t join = -1;    // operation at which the split joins its parent
   bool is_blocked = false;   // its operation was tried and has to wait
   std::int64_t ticket = -1;  // state of the blocked operation between its tries; -1: first try
   WaitFor wait_for = WaitFor::kNothing;
-  std::uint32_t where = 0;
+  std::uint32_t wait_detail = 0;
   races::Fragments::Id fragment = 0;
 };
 
 /// A copy from global to shared memory that a lane has started (cp.async).
 struct PendingCopy {
   int lane = 0;
-  std::uint32_t to = 0;  // address in shared memory
-  std::uint64_t from = 0;
-  std::size_t from_bytes = 0;  // bytes to read; the rest of the destination is filled with zeros
+  std::uint32_t destination = 0;  // address in shared memory
+  std::uint64_t source = 0;
+  std::size_t source_bytes = 0;  // bytes to read; the rest of the destination is filled with zeros
   std::size_t bytes = 0;
-  bool is_made = false;  // the bytes are copied, but not yet visible to instructions
+  bool is_copied = false;  // the bytes are copied, but not yet visible to instructions
   const Op* op = nullptr;
 };
 
@@ -111,17 +111,18 @@ class Warp {
   [[nodiscard]] bool is_done() const { return live_ == 0; }
   [[nodiscard]] const std::vector<Split>& splits() const { return splits_; }
   [[nodiscard]] bool can_run(std::size_t split) const {
-    return split < splits_.size() && splits_[split].lanes != 0 && splits_[split].awaited == 0;
+    return split < splits_.size() && splits_[split].lanes != 0 &&
+           splits_[split].awaited_splits == 0;
   }
   [[nodiscard]] Block& block() { return block_; }
   [[nodiscard]] const Grid& grid() const;
   [[nodiscard]] int index() const { return index_; }
   /// Lanes that have not exited.
-  [[nodiscard]] Lanes live() const { return live_; }
+  [[nodiscard]] Lanes live_lanes() const { return live_; }
   /// Records the reason for which the current operation blocks.
-  Outcome wait_for(WaitFor what, std::uint32_t where = 0) {
-    current().wait_for = what;
-    current().where = where;
+  Outcome wait_for(WaitFor reason, std::uint32_t wait_detail = 0) {
+    current().wait_for = reason;
+    current().wait_detail = wait_detail;
     return Outcome::kBlocked;
   }
   /// Split of the current operation.
@@ -131,14 +132,14 @@ class Warp {
   template <typename T>
   [[nodiscard]] Vec<T> read(Slot slot) const {
     Vec<T> values;
-    std::memcpy(&values, &file_[slot], sizeof(values));
+    std::memcpy(&values, &register_file_[slot], sizeof(values));
     return values;
   }
   template <typename T>
   [[nodiscard]] T read_lane(Slot slot, int lane) const {
     T value;
     std::memcpy(&value,
-                reinterpret_cast<const std::byte*>(&file_[slot]) +
+                reinterpret_cast<const std::byte*>(&register_file_[slot]) +
                     sizeof(T) * static_cast<std::size_t>(lane),
                 sizeof(T));
     return value;
@@ -147,7 +148,7 @@ class Warp {
   template <typename T>
   void write(Slot slot, const Vec<T>& values, Lanes lanes, Lanes valid) {
     if (lanes == kAllLanes) {
-      std::memcpy(&file_[slot], &values, sizeof(values));
+      std::memcpy(&register_file_[slot], &values, sizeof(values));
       set_valid(slot, valid);
       return;
     }
@@ -156,7 +157,7 @@ class Warp {
       merged.lanes[i] =
           (lanes >> static_cast<unsigned>(i) & 1U) != 0 ? values.lanes[i] : merged.lanes[i];
     }
-    std::memcpy(&file_[slot], &merged, sizeof(merged));
+    std::memcpy(&register_file_[slot], &merged, sizeof(merged));
     set_valid(slot, (this->valid(slot) & ~lanes) | (valid & lanes));
   }
   /// Writes one value to the lanes.
@@ -168,24 +169,24 @@ class Warp {
   }
   /// Reads a predicate, or its negation.
   [[nodiscard]] Lanes read_predicate(Slot slot, bool is_negated = false) const {
-    return is_negated ? ~file_[slot] : file_[slot];
+    return is_negated ? ~register_file_[slot] : register_file_[slot];
   }
   void write_predicate(Slot slot, Lanes values, Lanes lanes, Lanes valid) {
-    file_[slot] = (file_[slot] & ~lanes) | (values & lanes);
+    register_file_[slot] = (register_file_[slot] & ~lanes) | (values & lanes);
     set_valid(slot, (this->valid(slot) & ~lanes) | (valid & lanes));
   }
-  [[nodiscard]] Lanes valid(Slot slot) const { return file_[slot - kHeaderWords]; }
-  void set_valid(Slot slot, Lanes valid) { file_[slot - kHeaderWords] = valid; }
+  [[nodiscard]] Lanes valid(Slot slot) const { return register_file_[slot - kHeaderWords]; }
+  void set_valid(Slot slot, Lanes valid) { register_file_[slot - kHeaderWords] = valid; }
 
   /// Actor number in the cluster, for the race detector.
   [[nodiscard]] races::Actor actor() const { return actor_; }
   /// Null if the run does not detect races.
   [[nodiscard]] races::ClusterRaces* races() const { return races_; }
-  /// Calls tell(races, actor) if the run detects races.
-  template <typename Tell>
-  void tell_races(Tell&& tell) const {
+  /// Calls notify(races, actor) if the run detects races.
+  template <typename Notify>
+  void notify_races(Notify&& notify) const {
     if (races_ != nullptr) {
-      tell(*races_, actor_);
+      notify(*races_, actor_);
     }
   }
 
@@ -207,14 +208,14 @@ class Warp {
       stop_uninitialized(op, lanes & ~valid(slot), what);
     }
   }
-  /// Ends the run with a finding of that kind if `support` is a refusal.
-  void require(const Support& support, FindingKind kind, const Op& op, Lanes lanes) const {
-    if (!support) {
-      stop(kind, op, lanes, support.reason);
+  /// Ends the run with a finding of this kind if `result` is a refusal.
+  void require(const CheckResult& result, FindingKind kind, const Op& op, Lanes lanes) const {
+    if (!result) {
+      stop(kind, op, lanes, result.reason);
     }
   }
   /// Ends the run unless all lanes that have not exited execute the operation.
-  void require_whole(const Op& op, Lanes lanes) const;
+  void require_all_lanes(const Op& op, Lanes lanes) const;
 
   /// Copies that are in no group yet, and committed groups, oldest first.
   std::vector<PendingCopy> open_copies{};
@@ -243,18 +244,18 @@ class Warp {
   races::Interval released_ = 0;  // intervals before this one are released
 
   template <bool kIsTraced>
-  int run_as(std::size_t split, int limit);
+  int run_split(std::size_t split, int limit);
   [[nodiscard]] std::uint32_t special_value(std::string_view name, std::uint32_t lane) const;
   /// Checks an instruction, other than a product, that accesses registers of products.
-  void touch_async_registers(const Op& op, Lanes lanes);
+  void check_async_registers(const Op& op, Lanes lanes);
   /// Checks that no register of the instruction is the destination of a pending load from tensor
   /// memory.
-  void require_no_tensor_load(const Op& op, Lanes lanes) const;
+  void check_pending_loads(const Op& op, Lanes lanes) const;
   void branch(const Op& op, Lanes taken);
   void exit_lanes(Lanes lanes);
-  void join_if_there();
-  void leave_parent(std::int32_t parent);
-  void part_fragments(Split& first, Split& second);
+  void join_if_reconverged();
+  void release_parent(std::int32_t parent);
+  void split_fragments(Split& first, Split& second);
   void join_fragment(const Split& split);
   void run_fragment();
   [[noreturn]] void stop_uninitialized(const Op& op, Lanes lanes, std::string_view what) const;
@@ -266,7 +267,7 @@ class Warp {
   Lanes live_;
   std::size_t current_ = 0;
   std::vector<Split> splits_;
-  std::vector<std::uint32_t> file_;
+  std::vector<std::uint32_t> register_file_;
 };
 
 }  // namespace emu

@@ -13,49 +13,52 @@
 
 namespace emu {
 
-std::uint32_t operation_of(Warp& warp, const Op& op) {
+std::uint32_t operation_number(Warp& warp, const Op& op) {
   const auto number = static_cast<std::uint32_t>(&op - warp.block().grid().program->ops.data());
   if (number >= races::kMaxOperations) {
-    throw Error("too many instructions for the race detector");
+    throw Error(
+        fmt::format("the kernel has more than {} instructions, too many for the race detector",
+                    races::kMaxOperations));
   }
   return number;
 }
 
 namespace {
 
-std::string message_of(const Warp& warp, const races::Conflict& conflict, bool is_write,
-                       const std::string& where) {
-  const std::string_view now = is_write ? "writes" : "reads";
-  const std::string_view then = conflict.is_other_write ? "written" : "read";
+std::string conflict_message(const Warp& warp, const races::Conflict& conflict, bool is_write,
+                             const std::string& where) {
+  const std::string_view verb = is_write ? "writes" : "reads";
+  const std::string_view participle = conflict.is_other_write ? "written" : "read";
   switch (conflict.kind) {
     case races::ConflictKind::kNoProxyFence:
       return fmt::format(
-          "it {} {} through the asynchronous proxy after a generic write, with no "
-          "fence.proxy.async between the two",
-          now, where);
+          "it {} {} through the asynchronous proxy after a generic write, without a "
+          "fence.proxy.async between them",
+          verb, where);
     case races::ConflictKind::kReadOnlyWritten:
       return fmt::format(
-          "it reads {} as read-only (.nc), which a grid has written that had not ended when this "
-          "one began",
+          "it reads {} as read-only (.nc), but a grid that had not ended when this one began has "
+          "written there",
           where);
     case races::ConflictKind::kNoTensorFence:
       return fmt::format(
-          "it {} {}, which another access has {} and has completed, but with no "
-          "tcgen05.fence::before_thread_sync before, or no fence::after_thread_sync after the two "
-          "have synchronised",
-          now, where, then);
+          "it {} {}, which another access has {}; that access has completed, but the threads have "
+          "synchronised without tcgen05.fence::before_thread_sync before or "
+          "tcgen05.fence::after_thread_sync after",
+          verb, where, participle);
     case races::ConflictKind::kUnordered:
       break;
   }
   const races::RunRaces::Record& record = warp.races()->run().record_of(conflict.other);
   if (record.grid != &warp.grid()) {
     return fmt::format(
-        "it {} {}, which a grid has {} that had not ended when this one began, and that "
-        "griddepcontrol.wait has not awaited",
-        now, where, then);
+        "it {} {}, which an earlier grid has {}: that grid had not ended when this one began, and "
+        "no griddepcontrol.wait has waited for it",
+        verb, where, participle);
   }
-  return fmt::format("it {} {}, which another access has {}, and no synchronisation orders the two",
-                     now, where, then);
+  return fmt::format(
+      "it {} {}, which another access has {}, and no synchronisation orders the two accesses", verb,
+      where, participle);
 }
 
 }  // namespace
@@ -66,7 +69,7 @@ void stop_at_conflict(const Warp& warp, const Op& op, Lanes lanes, const races::
       conflict.kind == races::ConflictKind::kNoProxyFence    ? FindingKind::kNoProxyFence
       : conflict.kind == races::ConflictKind::kNoTensorFence ? FindingKind::kNoTensorFence
                                                              : FindingKind::kRace;
-  warp.stop(kind, op, lanes, message_of(warp, conflict, is_write, where),
+  warp.stop(kind, op, lanes, conflict_message(warp, conflict, is_write, where),
             earlier_access(warp.races()->run(), conflict.other), global);
 }
 
@@ -93,12 +96,12 @@ void check_lane(Warp& warp, const Op& op, int lane, bool is_write, std::uint64_t
                                                  : fmt::format("lane {} has", conflict->lane);
     warp.stop(
         FindingKind::kRace, op, lane < 0 ? kAllLanes : lane_bit(lane),
-        fmt::format("it {} shared memory at {:#x}, which {} {}, and no bar.warp.sync or other "
-                    "barrier came between",
+        fmt::format("it {} shared memory at {:#x}, which {} {}, without a bar.warp.sync or other "
+                    "barrier in between",
                     is_write ? "writes" : "reads", block.shared_base() + conflict->offset, other,
                     conflict->is_write ? "written" : "read"),
         earlier_access(warp.races()->run(),
-                       warp.races()->settled(warp.actor(), conflict->operation)));
+                       warp.races()->settled_access(warp.actor(), conflict->operation)));
   }
 }
 
@@ -117,38 +120,38 @@ void check_global(const Warp& warp, const Op& op, Lanes lanes, const races::View
 
 void Accesses::check_read(bool is_read_only) {
   if (count_ > 0) {
-    check(false, races_->view(warp_.actor(), operation_of(warp_, op_), is_read_only));
+    check(false, races_->view(warp_.actor(), operation_number(warp_, op_), is_read_only));
   }
 }
 
 void Accesses::check_write() {
   if (count_ > 0) {
-    check(true, races_->view(warp_.actor(), operation_of(warp_, op_)));
+    check(true, races_->view(warp_.actor(), operation_number(warp_, op_)));
   }
 }
 
 void Accesses::check_atomic() {
   if (count_ > 0) {
-    check(true, races_->atomic_view(warp_.actor(), operation_of(warp_, op_)));
+    check(true, races_->atomic_view(warp_.actor(), operation_number(warp_, op_)));
   }
 }
 
 void Accesses::check_copy_read() {
   if (count_ > 0) {
-    check(false, races_->copy_source_view(warp_.actor(), operation_of(warp_, op_)));
+    check(false, races_->copy_source_view(warp_.actor(), operation_number(warp_, op_)));
   }
 }
 
 void Accesses::check_copy_write() {
   if (count_ > 0) {
-    check(true, races_->copy_view(warp_.actor(), operation_of(warp_, op_)));
+    check(true, races_->copy_view(warp_.actor(), operation_number(warp_, op_)));
   }
 }
 
 void Accesses::settle() {
   for (std::size_t i = 0; i < count_; ++i) {
     const Range& range = ranges_.at(i);
-    range.block->shadow.settle(races_->settled(warp_.actor(), operation_of(warp_, op_)),
+    range.block->shadow.settle(races_->settled_access(warp_.actor(), operation_number(warp_, op_)),
                                static_cast<std::uint64_t>(range.first - range.block->shared.data()),
                                range.bytes);
   }
@@ -170,14 +173,14 @@ void Accesses::check(bool is_write, const races::View& view) const {
 }
 
 void LaneAccesses::check(int lane, const Memory& memory, std::size_t bytes, bool is_write) const {
-  if (matters(memory, bytes)) {
+  if (is_checked(memory, bytes)) {
     check_lane(warp_, op_, lane, is_write,
                static_cast<std::uint64_t>(memory.bytes - block_->shared.data()), bytes);
   }
 }
 
 void LaneAccesses::record(int lane, const Memory& memory, std::size_t bytes, bool is_write) const {
-  if (matters(memory, bytes)) {
+  if (is_checked(memory, bytes)) {
     block_->lane_shadow.record(warp_.intervals(), lane, operation_, is_write,
                                static_cast<std::uint64_t>(memory.bytes - block_->shared.data()),
                                bytes);
@@ -186,17 +189,17 @@ void LaneAccesses::record(int lane, const Memory& memory, std::size_t bytes, boo
 
 AsyncAccesses::AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, races::GroupKind kind)
     : warp_(warp), op_(op), lanes_(lanes) {
-  warp.tell_races([&](auto& races, auto actor) {
-    shared_ = races.async_view(actor, operation_of(warp, op), kind, true);
-    global_ = races.async_view(actor, operation_of(warp, op), kind, false);
+  warp.notify_races([&](auto& races, auto actor) {
+    shared_ = races.async_view(actor, operation_number(warp, op), kind, true);
+    global_ = races.async_view(actor, operation_number(warp, op), kind, false);
   });
 }
 
 AsyncAccesses::AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& mbarrier)
     : warp_(warp), op_(op), lanes_(lanes) {
-  warp.tell_races([&](auto& races, auto actor) {
-    shared_ = races.async_view(actor, operation_of(warp, op), mbarrier.meeting, true);
-    global_ = races.async_view(actor, operation_of(warp, op), mbarrier.meeting, false);
+  warp.notify_races([&](auto& races, auto actor) {
+    shared_ = races.async_view(actor, operation_number(warp, op), mbarrier.sync, true);
+    global_ = races.async_view(actor, operation_number(warp, op), mbarrier.sync, false);
   });
 }
 
@@ -218,8 +221,9 @@ void AsyncAccesses::access_global(const Memory& memory, bool is_write, std::size
   }
 }
 
-void Accesses::stop_too_many() const {
-  throw Error(fmt::format("{}: more accesses than a warp has lanes", op_.instruction->opcode));
+void Accesses::fail_too_many() const {
+  throw Error(fmt::format("{}: the instruction has more accesses than a warp has lanes",
+                          op_.instruction->opcode));
 }
 
 bool Accesses::overlap() const {
@@ -233,9 +237,9 @@ bool Accesses::overlap() const {
          }) != sorted.end();
 }
 
-void stop_of_one_instruction(const Warp& warp, const Op& op, Lanes lanes) {
+void stop_at_differing_lanes(const Warp& warp, const Op& op, Lanes lanes) {
   warp.stop(FindingKind::kRace, op, lanes,
-            "other lanes of the instruction write other values to the same bytes");
+            "lanes of the instruction write different values to the same bytes");
 }
 
 }  // namespace emu

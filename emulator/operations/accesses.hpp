@@ -13,7 +13,7 @@
 namespace emu {
 
 /// Returns the operation's number in its program.
-std::uint32_t operation_of(Warp& warp, const Op& op);
+std::uint32_t operation_number(Warp& warp, const Op& op);
 
 /// Collects the bytes that the lanes of an operation access, and checks them for races together.
 /// Ignores local memory and parameters, which no other thread accesses.
@@ -40,7 +40,7 @@ class Accesses {
       is_ascending_ = is_ascending_ && memory.bytes > end;
     }
     if (count_ == ranges_.size()) {
-      stop_too_many();
+      fail_too_many();
     }
     ranges_[count_++] = {memory.bytes, bytes, memory.block, memory.allocation};
   }
@@ -51,8 +51,8 @@ class Accesses {
   void check_write();
   /// Checks the bytes as atomic operations, which are ordered among each other.
   void check_atomic();
-  /// Check the source and the destination of a cp.async. settle() makes the destination's writes
-  /// the warp's own once it has waited.
+  /// Check the source and the destination of a cp.async. After the wait, settle() turns the
+  /// destination's writes into the warp's own.
   void check_copy_read();
   void check_copy_write();
   void settle();
@@ -70,7 +70,7 @@ class Accesses {
   };
 
   void check(bool is_write, const races::View& view) const;
-  [[noreturn]] void stop_too_many() const;
+  [[noreturn]] void fail_too_many() const;
 
   races::ClusterRaces* races_;
   Warp& warp_;
@@ -128,15 +128,15 @@ class LaneAccesses {
       : warp_(warp),
         op_(op),
         block_(warp.races() == nullptr ? nullptr : &warp.block()),
-        operation_(block_ == nullptr ? 0 : operation_of(warp, op)) {}
+        operation_(block_ == nullptr ? 0 : operation_number(warp, op)) {}
 
-  /// `lane` is a lane's number or LaneShadow::kTogether.
+  /// `lane` is a lane's number or LaneShadow::kWholeWarp.
   void check(int lane, const Memory& memory, std::size_t bytes, bool is_write) const;
   /// Records an access, after the accesses of all lanes have been checked.
   void record(int lane, const Memory& memory, std::size_t bytes, bool is_write) const;
 
  private:
-  [[nodiscard]] bool matters(const Memory& memory, std::size_t bytes) const {
+  [[nodiscard]] bool is_checked(const Memory& memory, std::size_t bytes) const {
     return block_ != nullptr && memory.block == block_ && bytes >= 4;
   }
 
@@ -146,9 +146,9 @@ class LaneAccesses {
   std::uint32_t operation_;
 };
 
-/// Ends the run with a finding: lanes of one instruction have written different values to the same
+/// Ends the run with a finding: lanes of an instruction have written different values to the same
 /// bytes.
-[[noreturn]] void stop_of_one_instruction(const Warp& warp, const Op& op, Lanes lanes);
+[[noreturn]] void stop_at_differing_lanes(const Warp& warp, const Op& op, Lanes lanes);
 
 /// Ends the run with a finding: an access is unordered with an earlier one. `where` names the
 /// place, such as "shared memory at 0x400"; `global` is the address if it is in global memory, or

@@ -20,7 +20,7 @@ struct BlockBarrier {
 
 Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
   const bool waits = op.get<BlockBarrier>().waits;
-  warp.require_whole(op, lanes);
+  warp.require_all_lanes(op, lanes);
   Block& block = warp.block();
   const std::uint32_t number = uniform_value(warp, op, op.slots[0], lanes,
                                              FindingKind::kBarrierMisuse, "the barrier's number");
@@ -30,7 +30,7 @@ Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
   }
   Barrier& barrier = block.barriers.at(number);
   Split& split = warp.current();
-  if (split.ticket >= 0) {  // it has arrived in an earlier try
+  if (split.ticket >= 0) {  // the warp has arrived in an earlier attempt
     if (barrier.generation == split.ticket) {
       return warp.wait_for(WaitFor::kBarrier, number);
     }
@@ -43,27 +43,30 @@ Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
     expected = uniform_value(warp, op, op.slots[1], lanes, FindingKind::kBarrierMisuse,
                              "the number of threads");
     if (expected == 0 || expected % kLanes != 0) {
-      warp.stop(FindingKind::kBarrierMisuse, op, lanes,
-                fmt::format("{} threads are not a multiple of the warp size", expected));
+      warp.stop(
+          FindingKind::kBarrierMisuse, op, lanes,
+          fmt::format("the number of threads must be a positive multiple of the warp size, got {}",
+                      expected));
     }
   }
-  if (barrier.arrived > 0 && barrier.expected != expected) {
+  if (barrier.arrived_threads > 0 && barrier.expected_threads != expected) {
     warp.stop(FindingKind::kBarrierMisuse, op, lanes,
-              fmt::format("barrier {} expects {} threads, and others that wait there expect {}",
-                          number, expected, barrier.expected));
+              fmt::format("it expects {1} threads at barrier {0}, but earlier arrivals expect {2}",
+                          number, expected, barrier.expected_threads));
   }
   // A warp counts as 32 threads if the instruction gives a number of threads; otherwise only the
   // threads that have not exited count.
-  barrier.arrived += expected != 0 ? kLanes : static_cast<std::uint32_t>(std::popcount(lanes));
-  barrier.expected = expected;
-  if (expected != 0 && barrier.arrived > expected) {
+  barrier.arrived_threads +=
+      expected != 0 ? kLanes : static_cast<std::uint32_t>(std::popcount(lanes));
+  barrier.expected_threads = expected;
+  if (expected != 0 && barrier.arrived_threads > expected) {
     warp.stop(FindingKind::kBarrierMisuse, op, lanes,
               fmt::format("more than {} threads arrive at barrier {}", expected, number));
   }
   if (races::ClusterRaces* const races = warp.races(); races != nullptr) {
-    races->arrive(warp.actor(), barrier.meeting);
+    races->arrive(warp.actor(), barrier.sync_point);
     if (waits) {
-      barrier.meeting.waiting.push_back(warp.actor());
+      barrier.sync_point.waiting.push_back(warp.actor());
     }
   }
   const std::int64_t generation = barrier.generation;

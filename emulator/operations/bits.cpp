@@ -61,7 +61,7 @@ void decode_logic(Decoder& decoder) {
     decoder.op().code = &run_predicates<F, kSources>;
     return;
   }
-  add_alike(decoder, type, kSources);
+  add_same_type(decoder, type, kSources);
   decoder.op().code = pick_integer(decoder, type, []<typename T>() -> Code {
     if constexpr (kSources == 1) {
       return &run_lane_wise<F, T, T>;
@@ -74,12 +74,13 @@ void decode_logic(Decoder& decoder) {
 // Inserts the lowest `count` bits of a into b, at bit `first`.
 using InsertField =
     decltype([](std::uint32_t a, std::uint32_t b, std::uint32_t first, std::uint32_t count) {
-      const std::uint32_t from = first & 0xFFU;
+      const std::uint32_t position = first & 0xFFU;
       const std::uint32_t bits = count & 0xFFU;
-      const std::uint64_t ones = bits >= 32 ? 0xFFFFFFFFU : (std::uint64_t{1} << bits) - 1;
-      const std::uint32_t mask = from >= 32 ? 0 : static_cast<std::uint32_t>(ones << from);
-      const std::uint32_t moved = from >= 32 ? 0 : a << from;
-      return (b & ~mask) | (moved & mask);
+      const std::uint64_t field_mask = bits >= 32 ? 0xFFFFFFFFU : (std::uint64_t{1} << bits) - 1;
+      const std::uint32_t mask =
+          position >= 32 ? 0 : static_cast<std::uint32_t>(field_mask << position);
+      const std::uint32_t shifted = position >= 32 ? 0 : a << position;
+      return (b & ~mask) | (shifted & mask);
     });
 
 // Selects four of the eight bytes in a and b. A selector's highest bit replicates the byte's sign.
@@ -112,7 +113,7 @@ using ReverseBits = decltype([](std::uint32_t a) {
 template <typename F, typename... Words>
 void decode_words(Decoder& decoder) {
   decoder.require("b32");
-  add_alike(decoder, Type::kB32, sizeof...(Words));
+  add_same_type(decoder, Type::kB32, sizeof...(Words));
   decoder.op().code = &run_lane_wise<F, std::uint32_t, Words...>;
 }
 

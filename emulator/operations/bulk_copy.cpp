@@ -15,23 +15,23 @@ namespace {
 
 constexpr std::byte kPoison{0xCB};
 
-// Takes a random one of the pieces that are left.
-std::size_t take_any(std::vector<std::size_t>& left, std::mt19937_64& random) {
-  std::swap(left[random() % left.size()], left.back());
-  const std::size_t taken = left.back();
-  left.pop_back();
-  return taken;
+// Removes a random element and returns it.
+std::size_t take_random(std::vector<std::size_t>& remaining, std::mt19937_64& random) {
+  std::swap(remaining[random() % remaining.size()], remaining.back());
+  const std::size_t index = remaining.back();
+  remaining.pop_back();
+  return index;
 }
 
-std::vector<std::size_t> numbers_below(std::size_t end) {
-  std::vector<std::size_t> numbers(end);
-  std::iota(numbers.begin(), numbers.end(), std::size_t{0});
-  return numbers;
+std::vector<std::size_t> indices_below(std::size_t end) {
+  std::vector<std::size_t> indices(end);
+  std::iota(indices.begin(), indices.end(), std::size_t{0});
+  return indices;
 }
 
 }  // namespace
 
-Memory global_part(const BulkCopy& copy, const CopyPiece& piece) {
+Memory resolve_global(const BulkCopy& copy, const CopyPiece& piece) {
   return resolve_unaligned(copy.warp, copy.op, copy.lane, MemorySpace::kGlobal, piece.global,
                            piece.last - piece.first);
 }
@@ -40,13 +40,13 @@ BulkLoad::BulkLoad(BulkCopy copy, std::span<const BulkTarget> targets, std::uint
     : AsyncWork(copy.warp, copy.op, lane_bit(copy.lane)),
       copy_(std::move(copy)),
       mbarrier_(mbarrier),
-      left_(numbers_below(copy_.pieces.size() * targets.size())) {
+      remaining_(indices_below(copy_.pieces.size() * targets.size())) {
   std::deque<Block>& blocks = copy_.warp.block().cluster().blocks();
   for (const auto& [rank, mbarrier_rank] : targets) {
     Block& block = blocks[rank];
     targets_.push_back({.block = block,
                         .counter = blocks[mbarrier_rank],
-                        .left = copy_.pieces.size(),
+                        .remaining = copy_.pieces.size(),
                         .written = std::vector<std::uint8_t>(copy_.pieces.size() * kMaxPiece)});
     for (const CopyPiece& piece : copy_.pieces) {
       for_each_unit(copy_, piece, [&](std::uint32_t offset, std::uint32_t /*from*/) {
@@ -58,27 +58,27 @@ BulkLoad::BulkLoad(BulkCopy copy, std::span<const BulkTarget> targets, std::uint
 }
 
 bool BulkLoad::step(std::mt19937_64& random) {
-  for (std::size_t count = 1 + random() % (copy_.pieces.size() + 1); count > 0 && !left_.empty();
-       --count) {
-    const std::size_t taken = take_any(left_, random);
-    land(targets_[taken % targets_.size()], taken / targets_.size());
+  for (std::size_t count = 1 + random() % (copy_.pieces.size() + 1);
+       count > 0 && !remaining_.empty(); --count) {
+    const std::size_t index = take_random(remaining_, random);
+    write_piece(targets_[index % targets_.size()], index / targets_.size());
   }
   for (Target& target : targets_) {
-    if (target.left == 0 || (random() & 1U) != 0) {
+    if (target.remaining == 0 || (random() & 1U) != 0) {
       count(target);
     }
   }
-  return left_.empty();
+  return remaining_.empty();
 }
 
 bool BulkLoad::needs(const Block& block) const {
   return std::ranges::any_of(targets_, [&](const Target& target) {
-    return (&target.block == &block && target.left > 0) ||
-           (&target.counter == &block && (target.left > 0 || target.uncounted > 0));
+    return (&target.block == &block && target.remaining > 0) ||
+           (&target.counter == &block && (target.remaining > 0 || target.uncounted > 0));
   });
 }
 
-void BulkLoad::land(Target& target, std::size_t number) {
+void BulkLoad::write_piece(Target& target, std::size_t number) {
   const CopyPiece& piece = copy_.pieces[number];
   std::array<std::byte, kMaxPiece> bytes{};
   std::uint8_t* const written = target.written.data() + number * kMaxPiece;
@@ -89,7 +89,7 @@ void BulkLoad::land(Target& target, std::size_t number) {
     }
   }
   if (piece.first < piece.last) {
-    const Memory from = global_part(copy_, piece);
+    const Memory from = resolve_global(copy_, piece);
     std::copy_n(from.bytes, piece.last - piece.first, bytes.data() + piece.first);
     std::copy_n(from.written, piece.last - piece.first, written + piece.first);
   }
@@ -97,7 +97,7 @@ void BulkLoad::land(Target& target, std::size_t number) {
     std::copy_n(bytes.data() + from, kBoxUnit, target.block.shared.data() + offset);
   });
   target.uncounted += piece.bytes;
-  if (--target.left == 0) {
+  if (--target.remaining == 0) {
     finish(target);
   }
 }
@@ -114,8 +114,9 @@ void BulkLoad::finish(const Target& target) {
 
 void BulkLoad::count(Target& target) {
   if (const std::uint32_t bytes = std::exchange(target.uncounted, 0); bytes > 0) {
-    Mbarrier& mbarrier = mbarrier_at(copy_.warp, copy_.op, copy_.lane, MemorySpace::kClusterShared,
-                                     target.counter.shared_base() + mbarrier_);
+    Mbarrier& mbarrier =
+        find_mbarrier(copy_.warp, copy_.op, copy_.lane, MemorySpace::kClusterShared,
+                      target.counter.shared_base() + mbarrier_);
     copy_.warp.require(mbarrier.complete_bytes(bytes), FindingKind::kBarrierMisuse, copy_.op,
                        lanes());
   }
@@ -127,10 +128,10 @@ BulkStore::BulkStore(BulkCopy copy, std::shared_ptr<BulkProgress> progress)
       progress_(std::move(progress)),
       bytes_(copy_.pieces.size() * kMaxPiece),
       written_(copy_.pieces.size() * kMaxPiece),
-      unread_(numbers_below(copy_.pieces.size())) {
+      unread_(indices_below(copy_.pieces.size())) {
   for (const CopyPiece& piece : copy_.pieces) {
     if (piece.first < piece.last) {
-      const Memory to = global_part(copy_, piece);
+      const Memory to = resolve_global(copy_, piece);
       std::fill_n(to.bytes, piece.last - piece.first, kPoison);
       to.set_written(0, piece.last - piece.first, false);
     }
@@ -141,10 +142,10 @@ BulkStore::BulkStore(BulkCopy copy, std::shared_ptr<BulkProgress> progress)
 // its write.
 bool BulkStore::step(std::mt19937_64& random) {
   const bool reads = !unread_.empty() && (unwritten_.empty() || (random() & 1U) != 0);
-  std::vector<std::size_t>& left = reads ? unread_ : unwritten_;
-  for (std::size_t count = 1 + random() % (copy_.pieces.size() + 1); count > 0 && !left.empty();
-       --count) {
-    const std::size_t number = take_any(left, random);
+  std::vector<std::size_t>& remaining = reads ? unread_ : unwritten_;
+  for (std::size_t count = 1 + random() % (copy_.pieces.size() + 1);
+       count > 0 && !remaining.empty(); --count) {
+    const std::size_t number = take_random(remaining, random);
     if (reads) {
       read(number);
       unwritten_.push_back(number);
@@ -168,7 +169,7 @@ void BulkStore::read(std::size_t number) {
     std::transform(block.is_shared_written.data() + offset,
                    block.is_shared_written.data() + offset + kBoxUnit,
                    written_.data() + number * kMaxPiece + to,
-                   [](std::uint8_t is) { return static_cast<std::uint8_t>(is == 1 ? 1 : 0); });
+                   [](std::uint8_t flag) { return static_cast<std::uint8_t>(flag == 1 ? 1 : 0); });
   });
 }
 
@@ -177,15 +178,15 @@ void BulkStore::write(std::size_t number) {
   if (piece.first == piece.last) {
     return;  // the piece lies outside of the tensor
   }
-  const Memory to = global_part(copy_, piece);
+  const Memory to = resolve_global(copy_, piece);
   const std::size_t first = number * kMaxPiece + piece.first;
   std::copy_n(bytes_.data() + first, piece.last - piece.first, to.bytes);
   std::copy_n(written_.data() + first, piece.last - piece.first, to.written);
   const auto* const missing =
       std::find(to.written, to.written + (piece.last - piece.first), std::uint8_t{0});
-  const auto place = static_cast<std::uint32_t>(missing - to.written);
-  if (place < piece.last - piece.first) {
-    check_stored(copy_.warp, copy_.op, lanes(), piece.global + place);
+  const auto offset = static_cast<std::uint32_t>(missing - to.written);
+  if (offset < piece.last - piece.first) {
+    report_uninitialized_store(copy_.warp, copy_.op, lanes(), piece.global + offset);
   }
 }
 

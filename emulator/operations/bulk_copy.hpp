@@ -29,11 +29,11 @@ struct BulkCopy {
 template <typename Use>
 void for_each_unit(const BulkCopy& copy, const CopyPiece& piece, Use&& use) {
   for (std::uint32_t i = 0; i < piece.bytes; i += kBoxUnit) {
-    use(swizzled(piece.shared + i, copy.map.swizzle), i);
+    use(swizzled_address(piece.shared + i, copy.map.swizzle), i);
   }
 }
 /// Resolves the part of the piece that is inside the tensor, in global memory.
-Memory global_part(const BulkCopy& copy, const CopyPiece& piece);
+Memory resolve_global(const BulkCopy& copy, const CopyPiece& piece);
 
 /// Destination block of a load, and the block whose mbarrier counts the bytes.
 struct BulkTarget {
@@ -56,19 +56,19 @@ class BulkLoad : public AsyncWork {
   struct Target {
     Block& block;
     Block& counter;                       // block whose mbarrier counts the bytes
-    std::size_t left = 0;                 // pieces that have not arrived
+    std::size_t remaining = 0;            // pieces that have not arrived
     std::uint32_t uncounted = 0;          // bytes that have arrived but are not yet counted
     std::vector<std::uint8_t> written{};  // initialisation flags of the destination
   };
 
-  void land(Target& target, std::size_t number);
+  void write_piece(Target& target, std::size_t number);
   void finish(const Target& target);
   void count(Target& target);
 
   BulkCopy copy_;
   std::uint32_t mbarrier_;
   std::vector<Target> targets_;
-  std::vector<std::size_t> left_;  // indices of pieces to copy: piece * targets + target
+  std::vector<std::size_t> remaining_;  // indices of pieces to copy: piece * targets + target
 };
 
 /// Store from the block's own shared memory to global memory. Each piece is first read and later

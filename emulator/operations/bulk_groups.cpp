@@ -19,12 +19,13 @@ Outcome run_commit(Warp& warp, const Op& /*op*/, Lanes lanes) {
 }
 
 struct BulkWait {
-  std::int64_t max_pending = 0;  // groups per lane that need not have completed
-  bool is_for_sources = false;   // .read: waits only for the reads of sources
+  std::int64_t max_pending = 0;       // maximum number of incomplete groups per lane
+  bool waits_for_reads_only = false;  // .read: waits only for the reads of sources
 };
 
-// Counts groups over all lanes of the warp; usually one lane has all of them.
-void wait_in_races(Warp& warp, const BulkWait& wait, Lanes lanes) {
+// Acquires the completed groups in the race detector. Groups are counted over all lanes of the
+// warp; usually one lane has all of them.
+void acquire_bulk_groups(Warp& warp, const BulkWait& wait, Lanes lanes) {
   bool has_groups = false;
   for_each_lane(lanes, [&](int lane) {
     has_groups = has_groups || warp.bulk_groups.at(static_cast<std::size_t>(lane)) > 0;
@@ -37,7 +38,7 @@ void wait_in_races(Warp& warp, const BulkWait& wait, Lanes lanes) {
   }
   warp.races()->wait_groups(warp.actor(), races::GroupKind::kBulkRead,
                             static_cast<std::uint32_t>(last));
-  if (!wait.is_for_sources) {
+  if (!wait.waits_for_reads_only) {
     warp.races()->wait_groups(warp.actor(), races::GroupKind::kBulkWrite,
                               static_cast<std::uint32_t>(last));
   }
@@ -45,11 +46,11 @@ void wait_in_races(Warp& warp, const BulkWait& wait, Lanes lanes) {
 
 // Records a read of the source by the waiting lane, so that other lanes must synchronise with it
 // before they overwrite the source.
-void tell_lane(Warp& warp, BulkProgress& copy) {
+void record_source_read(Warp& warp, BulkProgress& copy) {
   copy.is_awaited = true;
   if (warp.races() != nullptr) {
     for (const std::uint32_t offset : copy.sources) {
-      warp.block().lane_shadow.record(warp.intervals(), copy.lane, operation_of(warp, *copy.op),
+      warp.block().lane_shadow.record(warp.intervals(), copy.lane, operation_number(warp, *copy.op),
                                       false, offset, kBoxUnit);
     }
   }
@@ -57,24 +58,24 @@ void tell_lane(Warp& warp, BulkProgress& copy) {
 
 Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   const BulkWait& wait = op.get<BulkWait>();
-  const auto is_waited_for = [&](const BulkProgress& copy) {
+  const auto must_complete = [&](const BulkProgress& copy) {
     const std::int64_t groups = warp.bulk_groups.at(static_cast<std::size_t>(copy.lane));
     return (lanes & lane_bit(copy.lane)) != 0 && copy.group + wait.max_pending < groups;
   };
   for (const auto& copy : warp.bulk_copies) {
-    if (is_waited_for(*copy) && !copy->is_done && !(wait.is_for_sources && copy->is_read)) {
+    if (must_complete(*copy) && !copy->is_done && !(wait.waits_for_reads_only && copy->is_read)) {
       return Outcome::kBlocked;
     }
   }
   for (const auto& copy : warp.bulk_copies) {
-    if (is_waited_for(*copy) && !copy->is_awaited) {
-      tell_lane(warp, *copy);
+    if (must_complete(*copy) && !copy->is_awaited) {
+      record_source_read(warp, *copy);
     }
   }
   std::erase_if(warp.bulk_copies,
                 [](const auto& copy) { return copy->is_done && copy->is_awaited; });
   if (warp.races() != nullptr) {
-    wait_in_races(warp, wait, lanes);
+    acquire_bulk_groups(warp, wait, lanes);
   }
   return Outcome::kDone;
 }
@@ -89,9 +90,10 @@ bool decode_bulk_groups(Decoder& decoder) {
     return true;
   }
   if (decoder.take("wait_group")) {
-    const bool is_for_sources = decoder.take("read");
+    const bool waits_for_reads_only = decoder.take("read");
     decoder.expect_operands(1);
-    const BulkWait wait{.max_pending = decoder.immediate(0), .is_for_sources = is_for_sources};
+    const BulkWait wait{.max_pending = decoder.immediate(0),
+                        .waits_for_reads_only = waits_for_reads_only};
     if (wait.max_pending < 0) {
       decoder.fail("expected a non-negative number of groups");
     }

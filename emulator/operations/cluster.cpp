@@ -17,7 +17,7 @@ struct ClusterArrival {
 };
 
 Outcome run_cluster_arrive(Warp& warp, const Op& op, Lanes lanes) {
-  warp.require_whole(op, lanes);
+  warp.require_all_lanes(op, lanes);
   if (warp.cluster_arrival >= 0) {
     warp.stop(FindingKind::kBarrierMisuse, op, lanes,
               "it arrives again without having waited for the previous phase");
@@ -26,18 +26,18 @@ Outcome run_cluster_arrive(Warp& warp, const Op& op, Lanes lanes) {
   warp.cluster_arrival = cluster.generation;
   if (cluster.races() != nullptr) {
     if (op.get<ClusterArrival>().is_relaxed) {
-      cluster.races()->arrive_relaxed(warp.actor(), cluster.meeting);
+      cluster.races()->arrive_relaxed(warp.actor(), cluster.sync_point);
     } else {
-      cluster.races()->arrive(warp.actor(), cluster.meeting);
+      cluster.races()->arrive(warp.actor(), cluster.sync_point);
     }
   }
-  cluster.arrived += static_cast<std::uint32_t>(std::popcount(lanes));
+  cluster.arrived_threads += static_cast<std::uint32_t>(std::popcount(lanes));
   cluster.release_barrier();
   return Outcome::kDone;
 }
 
 Outcome run_cluster_wait(Warp& warp, const Op& op, Lanes lanes) {
-  warp.require_whole(op, lanes);
+  warp.require_all_lanes(op, lanes);
   if (warp.cluster_arrival < 0) {
     warp.stop(FindingKind::kBarrierMisuse, op, lanes, "it waits without having arrived");
   }
@@ -46,8 +46,8 @@ Outcome run_cluster_wait(Warp& warp, const Op& op, Lanes lanes) {
   }
   warp.cluster_arrival = -1;
   warp.begin_interval();
-  warp.tell_races(
-      [&](auto& races, auto actor) { races.wait(actor, warp.block().cluster().meeting); });
+  warp.notify_races(
+      [&](auto& races, auto actor) { races.wait(actor, warp.block().cluster().sync_point); });
   return Outcome::kDone;
 }
 
@@ -76,53 +76,54 @@ Outcome run_mapa(Warp& warp, const Op& op, Lanes lanes) {
 }
 
 struct SetRegisters {
-  std::uint32_t wanted = 0;  // registers per thread
-  bool is_more = false;      // setmaxnreg.inc
+  std::uint32_t requested = 0;  // registers per thread
+  bool is_increase = false;     // setmaxnreg.inc
 };
 
 // Runs setmaxnreg. An increase waits until other warps of the block have released enough registers.
 Outcome run_setmaxnreg(Warp& warp, const Op& op, Lanes lanes) {
-  warp.require_whole(op, lanes);
-  const auto& [wanted, is_more] = op.get<SetRegisters>();
+  warp.require_all_lanes(op, lanes);
+  const auto& [requested, is_increase] = op.get<SetRegisters>();
   std::uint32_t& free = warp.block().free_registers;
-  if (is_more ? wanted < warp.registers : wanted > warp.registers) {
+  if (is_increase ? requested < warp.registers : requested > warp.registers) {
     warp.stop(FindingKind::kIllegalOperand, op, lanes,
-              fmt::format("{} registers are not {} than {}", wanted, is_more ? "more" : "fewer",
-                          warp.registers));
+              fmt::format("setmaxnreg.{} cannot change the registers per thread from {} to {}",
+                          is_increase ? "inc" : "dec", warp.registers, requested));
   }
-  const std::uint32_t change = is_more ? wanted - warp.registers : warp.registers - wanted;
-  if (is_more && change > free) {
-    return warp.wait_for(WaitFor::kRegisters, wanted);
+  const std::uint32_t change =
+      is_increase ? requested - warp.registers : warp.registers - requested;
+  if (is_increase && change > free) {
+    return warp.wait_for(WaitFor::kRegisters, requested);
   }
-  free = is_more ? free - change : free + change;
-  warp.registers = wanted;
+  free = is_increase ? free - change : free + change;
+  warp.registers = requested;
   return Outcome::kDone;
 }
 
 Outcome run_grid_wait(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
-  const Grid* const before = warp.block().grid().before;
-  if (before != nullptr && !before->has_ended()) {
+  const Grid* const previous = warp.block().grid().previous;
+  if (previous != nullptr && !previous->has_ended()) {
     return warp.wait_for(WaitFor::kGrid);
   }
-  warp.tell_races([&](auto& races, auto actor) { races.wait_for_grid(actor); });
+  warp.notify_races([&](auto& races, auto actor) { races.wait_for_grid(actor); });
   return Outcome::kDone;
 }
 
 Outcome run_launch_dependents(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
   Block& block = warp.block();
-  if (!block.has_released) {
-    block.has_released = true;
-    ++block.grid().released;
-    warp.tell_races([&](auto& races, auto actor) { races.release_grid(actor); });
+  if (!block.has_released_next_grid) {
+    block.has_released_next_grid = true;
+    ++block.grid().released_blocks;
+    warp.notify_races([&](auto& races, auto actor) { races.release_grid(actor); });
   }
   return Outcome::kDone;
 }
 
-// fence.proxy. Other fences have no effect: the emulator's memory is sequentially consistent, and
-// races depend on mbarriers and proxy fences only.
+// Spaces that a fence.proxy covers. Other fences have no effect: the emulator's memory is
+// sequentially consistent, and races depend on mbarriers and proxy fences only.
 struct ProxyFence {
-  bool is_of_shared = true;
-  bool is_of_global = true;
+  bool covers_shared = true;
+  bool covers_global = true;
 };
 
 Outcome run_fence(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
@@ -131,14 +132,14 @@ Outcome run_fence(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
 
 Outcome run_proxy_fence(Warp& warp, const Op& op, Lanes /*lanes*/) {
   if (warp.races() != nullptr) {
-    const auto& [is_of_shared, is_of_global] = op.get<ProxyFence>();
-    warp.races()->fence_async(warp.actor(), is_of_shared, is_of_global);
+    const auto& [covers_shared, covers_global] = op.get<ProxyFence>();
+    warp.races()->fence_async(warp.actor(), covers_shared, covers_global);
   }
   return Outcome::kDone;
 }
 
 Outcome run_init_fence(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
-  warp.tell_races([&](auto& races, auto actor) { races.fence_init(actor); });
+  warp.notify_races([&](auto& races, auto actor) { races.fence_init(actor); });
   return Outcome::kDone;
 }
 
@@ -166,7 +167,7 @@ void decode_fence(Decoder& decoder) {
     const bool is_global = decoder.take("global");
     const bool is_shared =
         !is_global && (decoder.take("shared::cta") || decoder.take("shared::cluster"));
-    op.details.set(ProxyFence{.is_of_shared = !is_global, .is_of_global = !is_shared});
+    op.details.set(ProxyFence{.covers_shared = !is_global, .covers_global = !is_shared});
     op.code = &run_proxy_fence;
   } else if (decoder.take("mbarrier_init")) {
     decoder.require("release");
@@ -180,16 +181,17 @@ void decode_fence(Decoder& decoder) {
 
 void decode_setmaxnreg(Decoder& decoder) {
   Op& op = decoder.op();
-  const bool is_more = decoder.take_one_of({"inc", "dec"}) == "inc";
+  const bool is_increase = decoder.take_one_of({"inc", "dec"}) == "inc";
   decoder.require("sync");
   decoder.require("aligned");
   decoder.require("u32");
   decoder.expect_operands(1);
-  const std::int64_t wanted = decoder.immediate(0);
-  if (wanted < 24 || wanted > 256 || wanted % 8 != 0) {
+  const std::int64_t requested = decoder.immediate(0);
+  if (requested < 24 || requested > 256 || requested % 8 != 0) {
     decoder.fail("the number of registers must be a multiple of 8 from 24 to 256");
   }
-  op.details.set(SetRegisters{.wanted = static_cast<std::uint32_t>(wanted), .is_more = is_more});
+  op.details.set(
+      SetRegisters{.requested = static_cast<std::uint32_t>(requested), .is_increase = is_increase});
   op.code = &run_setmaxnreg;
 }
 

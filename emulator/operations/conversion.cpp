@@ -16,7 +16,7 @@ namespace emu {
 namespace {
 
 // Returns the value of the low bits, sign-extended if `has_sign`.
-std::uint64_t extended(std::uint64_t value, int bits, bool has_sign) {
+std::uint64_t extend_bits(std::uint64_t value, int bits, bool has_sign) {
   const int unused = 64 - bits;
   const std::uint64_t high = value << static_cast<unsigned>(unused);
   return has_sign ? static_cast<std::uint64_t>(static_cast<std::int64_t>(high) >> unused)
@@ -38,8 +38,8 @@ Outcome run_integer(Warp& warp, const Op& op, Lanes lanes) {
   const auto& [from, to] = op.get<IntegerConversion>();
   Vec<std::uint64_t> values = read_bits(warp, op.slots[1], from.register_bits);
   for (std::uint64_t& value : values.lanes) {
-    value = extended(value, from.bits, from.is_signed);
-    value = extended(value, to.bits, to.is_signed);
+    value = extend_bits(value, from.bits, from.is_signed);
+    value = extend_bits(value, to.bits, to.is_signed);
   }
   write_bits(warp, op.slots[0], to.register_bits, values, lanes, warp.valid(op.slots[1]));
   return Outcome::kDone;
@@ -47,7 +47,7 @@ Outcome run_integer(Warp& warp, const Op& op, Lanes lanes) {
 
 enum class Rounding : std::uint8_t { kNearest, kZero, kDown, kUp };
 
-float rounded(float value, Rounding rounding) {
+float round_to_integral(float value, Rounding rounding) {
   switch (rounding) {
     case Rounding::kNearest:
       return std::nearbyint(value);
@@ -68,20 +68,22 @@ struct ToInteger {
     if (std::isnan(value)) {
       return 0;
     }
-    const double whole = rounded(value, kRounding);
+    const double integral = round_to_integral(value, kRounding);
     constexpr auto kMin = static_cast<double>(std::numeric_limits<T>::min());
     constexpr auto kMax = static_cast<double>(std::numeric_limits<T>::max());
-    return whole <= kMin   ? std::numeric_limits<T>::min()
-           : whole >= kMax ? std::numeric_limits<T>::max()
-                           : static_cast<T>(whole);
+    return integral <= kMin   ? std::numeric_limits<T>::min()
+           : integral >= kMax ? std::numeric_limits<T>::max()
+                              : static_cast<T>(integral);
   }
 };
 template <Rounding kRounding>
-struct ToWhole {
-  float operator()(float value) const { return canonical(rounded(value, kRounding)); }
+struct RoundToIntegral {
+  float operator()(float value) const {
+    return canonicalize_nan(round_to_integral(value, kRounding));
+  }
 };
 using ToFloat = decltype([](auto value) { return static_cast<float>(value); });
-using FromF16 = decltype([](std::uint16_t bits) { return canonical(f16_value(bits)); });
+using FromF16 = decltype([](std::uint16_t bits) { return canonicalize_nan(f16_value(bits)); });
 using FromBF16 = decltype([](std::uint16_t bits) { return bf16_value(bits); });
 using ToF16 = decltype([](float value) { return f16_bits(value); });
 using ToBF16 = decltype([](float value) { return bf16_bits(value); });
@@ -115,20 +117,20 @@ void decode_integer(Decoder& decoder, Type to, Type from) {
   const int from_register = decoder.register_bits(decoder.operand(1), from);
   const int to_register = decoder.register_bits(decoder.operand(0), to);
   if (from_register < bits_of(from) || to_register < bits_of(to)) {
-    decoder.fail("a register is narrower than its type");
+    decoder.fail("a register is narrower than the instruction's type");
   }
   decoder.add(decoder.destination(0, to_register));
-  decoder.add(decoder.source(1, untyped(from_register)));
+  decoder.add(decoder.source(1, bit_type(from_register)));
   op.details.set(IntegerConversion{.from = {bits_of(from), from_register, is_signed(from)},
                                    .to = {bits_of(to), to_register, is_signed(to)}});
   op.code = &run_integer;
 }
 
 template <Rounding kRounding>
-Code to_whole(Decoder& decoder, Type to) {
+Code rounding_code(Decoder& decoder, Type to) {
   switch (to) {
     case Type::kF32:
-      return &run_lane_wise<ToWhole<kRounding>, float, float>;
+      return &run_lane_wise<RoundToIntegral<kRounding>, float, float>;
     case Type::kS32:
       return &run_lane_wise<ToInteger<std::int32_t, kRounding>, std::int32_t, float>;
     case Type::kU32:
@@ -141,16 +143,16 @@ Code to_whole(Decoder& decoder, Type to) {
 Code from_f32(Decoder& decoder, Type to) {
   const std::string_view rounding = decoder.take_one_of({"rni", "rzi", "rmi", "rpi", "rn"});
   if (rounding == "rni") {
-    return to_whole<Rounding::kNearest>(decoder, to);
+    return rounding_code<Rounding::kNearest>(decoder, to);
   }
   if (rounding == "rzi") {
-    return to_whole<Rounding::kZero>(decoder, to);
+    return rounding_code<Rounding::kZero>(decoder, to);
   }
   if (rounding == "rmi") {
-    return to_whole<Rounding::kDown>(decoder, to);
+    return rounding_code<Rounding::kDown>(decoder, to);
   }
   if (rounding == "rpi") {
-    return to_whole<Rounding::kUp>(decoder, to);
+    return rounding_code<Rounding::kUp>(decoder, to);
   }
   if (to != Type::kF16 && to != Type::kBF16) {
     decoder.fail("unsupported conversion");
@@ -172,7 +174,7 @@ Code to_f32(Decoder& decoder, Type from) {
                       []<typename T>() -> Code { return &run_lane_wise<ToFloat, float, T>; });
 }
 
-// Conversion of two floats to a pair (cvt.rn.bf16x2.f32 d, high, low), or of a pair to two floats.
+// Conversion of two floats to a pair (cvt.rn.bf16x2.f32 d, high, low), or of one pair to another.
 struct PairConversion {
   Type to;
   Type from;
@@ -249,29 +251,30 @@ void decode_cvt(Decoder& decoder) {
 }
 
 struct SpaceConversion {
-  std::uint64_t distance = 0;  // added to the address
+  std::uint64_t offset = 0;  // added to the address
 };
 
 Outcome run_cvta(Warp& warp, const Op& op, Lanes lanes) {
   auto values = warp.read<std::uint64_t>(op.slots[1]);
   for (std::uint64_t& value : values.lanes) {
-    value += op.get<SpaceConversion>().distance;
+    value += op.get<SpaceConversion>().offset;
   }
   warp.write(op.slots[0], values, lanes, warp.valid(op.slots[1]));
   return Outcome::kDone;
 }
 
 void decode_cvta(Decoder& decoder) {
-  const bool is_to = decoder.take("to");
+  const bool is_to_space = decoder.take("to");
   const std::string_view space =
       decoder.take_one_of({"global", "shared", "local", "param", "const"});
   decoder.take_one_of({"u64"});
-  add_alike(decoder, Type::kB64, 1);
+  add_same_type(decoder, Type::kB64, 1);
   const std::uint64_t window = space == "shared"  ? kSharedWindow
                                : space == "local" ? kLocalWindow
                                : space == "param" ? kParameterWindow
                                                   : 0;
-  decoder.op().details.set(SpaceConversion{.distance = is_to ? std::uint64_t{0} - window : window});
+  decoder.op().details.set(
+      SpaceConversion{.offset = is_to_space ? std::uint64_t{0} - window : window});
   decoder.op().code = &run_cvta;
 }
 

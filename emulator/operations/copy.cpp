@@ -1,7 +1,7 @@
 // Asynchronous copies from global to shared memory: cp.async, its groups and its waits.
 //
-// Until a lane has waited, the destination counts as uninitialised. The copy itself is made, and
-// its source read, either at once or at the wait, as the seed determines.
+// Until a lane has waited, the destination counts as uninitialised. The bytes are read and copied
+// either at once or at the wait, as the seed determines.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -16,47 +16,47 @@
 namespace emu {
 namespace {
 
-Memory destination_of(Warp& warp, const PendingCopy& copy) {
-  return resolve(warp, *copy.op, copy.lane, MemorySpace::kShared, copy.to, copy.bytes);
+Memory resolve_destination(Warp& warp, const PendingCopy& copy) {
+  return resolve(warp, *copy.op, copy.lane, MemorySpace::kShared, copy.destination, copy.bytes);
 }
 
-void make(Warp& warp, const PendingCopy& copy) {
+void copy_bytes(Warp& warp, const PendingCopy& copy) {
   if (const Tracer* const tracer = warp.block().grid().tracer; tracer != nullptr) {
     tracer->record(TraceKind::kCopy, warp, *copy.op, lane_bit(copy.lane));
   }
-  const Memory to = destination_of(warp, copy);
-  std::memset(to.bytes, 0, copy.bytes);
-  if (copy.from_bytes > 0) {
-    const Memory from = resolve_unaligned(warp, *copy.op, copy.lane, MemorySpace::kGlobal,
-                                          copy.from, copy.from_bytes);
-    std::memcpy(to.bytes, from.bytes, copy.from_bytes);
+  const Memory destination = resolve_destination(warp, copy);
+  std::memset(destination.bytes, 0, copy.bytes);
+  if (copy.source_bytes > 0) {
+    const Memory source = resolve_unaligned(warp, *copy.op, copy.lane, MemorySpace::kGlobal,
+                                            copy.source, copy.source_bytes);
+    std::memcpy(destination.bytes, source.bytes, copy.source_bytes);
   }
 }
 
-// Makes the copy, unless that is done already, and makes it visible.
+// Copies the bytes, if that has not been done, and makes them visible.
 void finish(Warp& warp, const PendingCopy& copy) {
-  if (!copy.is_made) {
-    make(warp, copy);
+  if (!copy.is_copied) {
+    copy_bytes(warp, copy);
   }
-  const Memory to = destination_of(warp, copy);
-  to.set_written(0, copy.bytes, true);
+  const Memory destination = resolve_destination(warp, copy);
+  destination.set_written(0, copy.bytes, true);
   Accesses written(warp, *copy.op, lane_bit(copy.lane));
-  written.add(to, copy.bytes);
+  written.add(destination, copy.bytes);
   written.settle();
-  LaneAccesses(warp, *copy.op).record(copy.lane, to, copy.bytes, true);
-  if (copy.from_bytes > 0) {
-    const Memory from = resolve_unaligned(warp, *copy.op, copy.lane, MemorySpace::kGlobal,
-                                          copy.from, copy.from_bytes);
-    for (std::size_t i = 0; i < copy.from_bytes; ++i) {
-      to.set_written(i, 1, from.is_written(i, 1));
+  LaneAccesses(warp, *copy.op).record(copy.lane, destination, copy.bytes, true);
+  if (copy.source_bytes > 0) {
+    const Memory source = resolve_unaligned(warp, *copy.op, copy.lane, MemorySpace::kGlobal,
+                                            copy.source, copy.source_bytes);
+    for (std::size_t i = 0; i < copy.source_bytes; ++i) {
+      destination.set_written(i, 1, source.is_written(i, 1));
     }
   }
 }
 
 // Slots: the destination, the source, the number of source bytes (optional).
 struct AsyncCopy {
-  AddressOperand to{};    // in shared memory
-  AddressOperand from{};  // in global memory
+  AddressOperand destination{};  // in shared memory
+  AddressOperand source{};       // in global memory
   std::uint8_t bytes = 0;
 };
 
@@ -69,34 +69,35 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
   }
   Accesses sources(warp, op, lanes);
   Accesses destinations(warp, op, lanes);
-  const bool is_late = (warp.block().grid().random() & 1U) != 0;
+  const bool is_delayed = (warp.block().grid().random() & 1U) != 0;
   for_each_lane(lanes, [&](int lane) {
-    PendingCopy copy{.lane = lane,
-                     .to = static_cast<std::uint32_t>(address_of(warp, details.to, lane)),
-                     .from = address_of(warp, details.from, lane),
-                     .from_bytes = details.bytes,
-                     .bytes = details.bytes,
-                     .is_made = !is_late,
-                     .op = &op};
+    PendingCopy copy{
+        .lane = lane,
+        .destination = static_cast<std::uint32_t>(address_of(warp, details.destination, lane)),
+        .source = address_of(warp, details.source, lane),
+        .source_bytes = details.bytes,
+        .bytes = details.bytes,
+        .is_copied = !is_delayed,
+        .op = &op};
     if (op.slots[2] != kNoSlot) {
-      copy.from_bytes =
+      copy.source_bytes =
           std::min<std::size_t>(warp.read_lane<std::uint32_t>(op.slots[2], lane), copy.bytes);
     }
-    if (copy.from % copy.bytes != 0) {
+    if (copy.source % copy.bytes != 0) {
       warp.stop(FindingKind::kMisaligned, op, lane_bit(lane),
-                fmt::format("{:#x} is not a multiple of {}", copy.from, copy.bytes));
+                fmt::format("the address {:#x} is not a multiple of {}", copy.source, copy.bytes));
     }
-    if (copy.from_bytes > 0) {
+    if (copy.source_bytes > 0) {
       sources.add(
-          resolve_unaligned(warp, op, lane, MemorySpace::kGlobal, copy.from, copy.from_bytes),
-          copy.from_bytes);
+          resolve_unaligned(warp, op, lane, MemorySpace::kGlobal, copy.source, copy.source_bytes),
+          copy.source_bytes);
     }
-    const Memory to = destination_of(warp, copy);
-    destinations.add(to, copy.bytes);
-    to.set_written(0, copy.bytes, false);
-    std::memset(to.bytes, 0xCB, copy.bytes);
-    if (copy.is_made) {
-      make(warp, copy);
+    const Memory destination = resolve_destination(warp, copy);
+    destinations.add(destination, copy.bytes);
+    destination.set_written(0, copy.bytes, false);
+    std::memset(destination.bytes, 0xCB, copy.bytes);
+    if (copy.is_copied) {
+      copy_bytes(warp, copy);
     }
     warp.open_copies.push_back(copy);
   });
@@ -108,11 +109,11 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
 Outcome run_commit(Warp& warp, const Op& /*op*/, Lanes lanes) {
   CopyGroup group{.lanes = lanes};
   std::erase_if(warp.open_copies, [&](const PendingCopy& copy) {
-    const bool is_in = (lanes >> static_cast<unsigned>(copy.lane) & 1U) != 0;
-    if (is_in) {
+    const bool is_grouped = (lanes >> static_cast<unsigned>(copy.lane) & 1U) != 0;
+    if (is_grouped) {
       group.copies.push_back(copy);
     }
-    return is_in;
+    return is_grouped;
   });
   if (warp.races() != nullptr) {
     group.number = warp.races()->commit(warp.actor(), races::GroupKind::kCopy);
@@ -121,8 +122,8 @@ Outcome run_commit(Warp& warp, const Op& /*op*/, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// Finishes the lane's copies among these.
-void finish_of(Warp& warp, std::vector<PendingCopy>& copies, int lane) {
+// Finishes and removes the lane's copies.
+void finish_lane(Warp& warp, std::vector<PendingCopy>& copies, int lane) {
   std::erase_if(copies, [&](const PendingCopy& copy) {
     if (copy.lane != lane) {
       return false;
@@ -133,11 +134,11 @@ void finish_of(Warp& warp, std::vector<PendingCopy>& copies, int lane) {
 }
 
 // Acquires, in the race detector, the groups before the first one that has unfinished copies.
-void wait_in_races(Warp& warp, bool is_of_all) {
+void acquire_copy_groups(Warp& warp, bool waits_for_all) {
   races::ClusterRaces& races = *warp.races();
   constexpr auto kKind = races::GroupKind::kCopy;
   std::uint32_t last = races.committed(warp.actor(), kKind);
-  if (is_of_all && warp.open_copies.empty()) {
+  if (waits_for_all && warp.open_copies.empty()) {
     last = races.commit(warp.actor(), kKind);
   }
   for (const CopyGroup& group : warp.copy_groups) {
@@ -149,39 +150,39 @@ void wait_in_races(Warp& warp, bool is_of_all) {
 }
 
 struct CopyWait {
-  int max_pending = 0;  // groups per lane that need not have completed
-  bool is_all = false;  // wait_all: includes copies that are in no group
+  int max_pending = 0;         // maximum number of incomplete groups per lane
+  bool waits_for_all = false;  // wait_all: includes copies that are in no group
 };
 
 Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   const CopyWait& wait = op.get<CopyWait>();
   for_each_lane(lanes, [&](int lane) {
-    int newer = 0;
+    int newer_groups = 0;
     for (auto group = warp.copy_groups.rbegin(); group != warp.copy_groups.rend(); ++group) {
       if ((group->lanes >> static_cast<unsigned>(lane) & 1U) == 0) {
         continue;
       }
-      if (newer++ >= wait.max_pending) {
-        finish_of(warp, group->copies, lane);
+      if (newer_groups++ >= wait.max_pending) {
+        finish_lane(warp, group->copies, lane);
         group->lanes &= ~lane_bit(lane);
       }
     }
-    if (wait.is_all) {
-      finish_of(warp, warp.open_copies, lane);
+    if (wait.waits_for_all) {
+      finish_lane(warp, warp.open_copies, lane);
     }
   });
   while (!warp.copy_groups.empty() && warp.copy_groups.front().lanes == 0) {
     warp.copy_groups.pop_front();
   }
   if (warp.races() != nullptr) {
-    wait_in_races(warp, wait.is_all);
+    acquire_copy_groups(warp, wait.waits_for_all);
   }
   return Outcome::kDone;
 }
 
 void decode_copy(Decoder& decoder) {
   Op& op = decoder.op();
-  const std::string_view cached = decoder.take_one_of({"ca", "cg"});
+  const std::string_view cache_operator = decoder.take_one_of({"ca", "cg"});
   if (!decoder.take("shared::cta")) {
     decoder.require("shared");
   }
@@ -190,17 +191,17 @@ void decode_copy(Decoder& decoder) {
     decoder.take(hint);
   }
   decoder.expect_operands(3, 4);
-  const AddressOperand from = decoder.address(decoder.operand(1));
-  if (from.bits != 64) {
+  const AddressOperand source = decoder.address(decoder.operand(1));
+  if (source.bits != 64) {
     decoder.fail("an address in global memory must have 64 bits");
   }
-  const AddressOperand to = decoder.add_address(0);
-  decoder.add(from.slot);
+  const AddressOperand destination = decoder.add_address(0);
+  decoder.add(source.slot);
   const std::uint8_t bytes = decoder.small_immediate(2);
-  if (bytes != 16 && (cached == "cg" || (bytes != 4 && bytes != 8))) {
+  if (bytes != 16 && (cache_operator == "cg" || (bytes != 4 && bytes != 8))) {
     decoder.fail(fmt::format("unsupported size of {} bytes", bytes));
   }
-  op.details.set(AsyncCopy{.to = to, .from = from, .bytes = bytes});
+  op.details.set(AsyncCopy{.destination = destination, .source = source, .bytes = bytes});
   decoder.add(decoder.instruction().operands.size() == 4 ? decoder.source(3, Type::kU32) : kNoSlot);
   op.code = &run_copy;
 }
@@ -221,7 +222,7 @@ void decode_cp(Decoder& decoder) {
     op.code = &run_wait;
   } else if (decoder.take("wait_all")) {
     decoder.expect_operands(0);
-    op.details.set(CopyWait{.is_all = true});
+    op.details.set(CopyWait{.waits_for_all = true});
     op.code = &run_wait;
   } else {
     decode_copy(decoder);

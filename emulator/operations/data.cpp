@@ -30,7 +30,7 @@ Outcome run_move_predicate(Warp& warp, const Op& op, Lanes lanes) {
 // Slots: the source. `list`: a destination for each part of it, lowest part first; kNoSlot if the
 // part is discarded.
 template <typename Whole, typename Part>
-Outcome run_take_apart(Warp& warp, const Op& op, Lanes lanes) {
+Outcome run_unpack(Warp& warp, const Op& op, Lanes lanes) {
   const auto whole = warp.read<Whole>(op.slots[0]);
   for (std::size_t part = 0; part < op.list.size(); ++part) {
     if (op.list[part] == kNoSlot) {
@@ -46,7 +46,7 @@ Outcome run_take_apart(Warp& warp, const Op& op, Lanes lanes) {
 }
 
 template <typename Whole, typename Part>
-Outcome run_put_together(Warp& warp, const Op& op, Lanes lanes) {
+Outcome run_pack(Warp& warp, const Op& op, Lanes lanes) {
   Vec<Whole> whole{};
   Lanes valid = kAllLanes;
   for (std::size_t part = 0; part < op.list.size(); ++part) {
@@ -62,39 +62,39 @@ Outcome run_put_together(Warp& warp, const Op& op, Lanes lanes) {
 }
 
 // Decodes a mov with {a, b, ...} as its source or its destination.
-void decode_move_of_parts(Decoder& decoder, Type type) {
-  const bool is_apart = decoder.operand(0).kind == syntax::OperandKind::kVector;
-  const syntax::Operand& whole = decoder.operand(is_apart ? 1 : 0);
-  const syntax::Operand& parts = decoder.operand(is_apart ? 0 : 1);
+void decode_vector_move(Decoder& decoder, Type type) {
+  const bool is_unpack = decoder.operand(0).kind == syntax::OperandKind::kVector;
+  const syntax::Operand& whole = decoder.operand(is_unpack ? 1 : 0);
+  const syntax::Operand& parts = decoder.operand(is_unpack ? 0 : 1);
   const auto count = static_cast<int>(parts.parts.size());
   const int bits = bits_of(type) / count;
-  const Type part_type = untyped(bits);
+  const Type part_type = bit_type(bits);
   if (part_type != Type::kB16 && part_type != Type::kB32) {
-    decoder.fail("unsupported size of parts");
+    decoder.fail("unsupported size of vector elements");
   }
-  decoder.add(is_apart ? decoder.source(whole, type) : decoder.destination(whole, bits_of(type)));
+  decoder.add(is_unpack ? decoder.source(whole, type) : decoder.destination(whole, bits_of(type)));
   for (const syntax::Operand& part : parts.parts) {
     if (part.kind == syntax::OperandKind::kSink) {
       decoder.op().list.push_back(kNoSlot);
     } else {
-      decoder.op().list.push_back(is_apart ? decoder.destination(part, bits)
-                                           : decoder.source(part, part_type));
+      decoder.op().list.push_back(is_unpack ? decoder.destination(part, bits)
+                                            : decoder.source(part, part_type));
     }
   }
   Code& code = decoder.op().code;
   if (bits_of(type) == 32) {
-    code = is_apart ? &run_take_apart<std::uint32_t, std::uint16_t>
-                    : &run_put_together<std::uint32_t, std::uint16_t>;
+    code = is_unpack ? &run_unpack<std::uint32_t, std::uint16_t>
+                     : &run_pack<std::uint32_t, std::uint16_t>;
   } else if (bits == 16) {
-    code = is_apart ? &run_take_apart<std::uint64_t, std::uint16_t>
-                    : &run_put_together<std::uint64_t, std::uint16_t>;
+    code = is_unpack ? &run_unpack<std::uint64_t, std::uint16_t>
+                     : &run_pack<std::uint64_t, std::uint16_t>;
   } else {
-    code = is_apart ? &run_take_apart<std::uint64_t, std::uint32_t>
-                    : &run_put_together<std::uint64_t, std::uint32_t>;
+    code = is_unpack ? &run_unpack<std::uint64_t, std::uint32_t>
+                     : &run_pack<std::uint64_t, std::uint32_t>;
   }
 }
 
-// Clock that all warps of the grid read, and that advances at each read.
+// Reads the clock that the warps of the grid share, and that advances at each read.
 template <typename T>
 Outcome run_clock(Warp& warp, const Op& op, Lanes lanes) {
   Grid& grid = warp.block().grid();
@@ -114,7 +114,8 @@ void decode_mov(Decoder& decoder) {
   if (is_clock(decoder.operand(1))) {
     const int bits = decoder.operand(1).name == "%clock" ? 32 : 64;
     if (bits_of(type) != bits || is_float(type)) {
-      decoder.fail(fmt::format("{} has {} bits", decoder.operand(1).name, bits));
+      decoder.fail(
+          fmt::format("{} must be read into a register of {} bits", decoder.operand(1).name, bits));
     }
     decoder.add(decoder.destination(0, bits));
     decoder.op().code = bits == 32 ? &run_clock<std::uint32_t> : &run_clock<std::uint64_t>;
@@ -128,11 +129,11 @@ void decode_mov(Decoder& decoder) {
   }
   if (decoder.operand(0).kind == syntax::OperandKind::kVector ||
       decoder.operand(1).kind == syntax::OperandKind::kVector) {
-    decode_move_of_parts(decoder, type);
+    decode_vector_move(decoder, type);
     return;
   }
-  add_alike(decoder, type, 1);
-  decoder.op().code = pick_integer(decoder, untyped(bits_of(type)), []<typename T>() -> Code {
+  add_same_type(decoder, type, 1);
+  decoder.op().code = pick_integer(decoder, bit_type(bits_of(type)), []<typename T>() -> Code {
     return &run_lane_wise<std::identity, T, T>;
   });
 }
@@ -142,12 +143,13 @@ template <typename T>
 Outcome run_selp(Warp& warp, const Op& op, Lanes lanes) {
   const auto a = warp.read<T>(op.slots[1]);
   const auto b = warp.read<T>(op.slots[2]);
-  const Lanes chosen = warp.read_predicate(op.slots[3], op.get<PredicateOperand>().is_negated);
+  const Lanes selection = warp.read_predicate(op.slots[3], op.get<PredicateOperand>().is_negated);
   Vec<T> d;
   for (int i = 0; i < kLanes; ++i) {
-    d.lanes[i] = (chosen >> static_cast<unsigned>(i) & 1U) != 0 ? a.lanes[i] : b.lanes[i];
+    d.lanes[i] = (selection >> static_cast<unsigned>(i) & 1U) != 0 ? a.lanes[i] : b.lanes[i];
   }
-  const Lanes valid = (chosen & warp.valid(op.slots[1])) | (~chosen & warp.valid(op.slots[2]));
+  const Lanes valid =
+      (selection & warp.valid(op.slots[1])) | (~selection & warp.valid(op.slots[2]));
   warp.write(op.slots[0], d, lanes, valid & warp.valid(op.slots[3]));
   return Outcome::kDone;
 }
@@ -159,7 +161,7 @@ void decode_selp(Decoder& decoder) {
   decoder.add(decoder.source(1, type));
   decoder.add(decoder.source(2, type));
   decoder.op().details.set(PredicateOperand{.is_negated = decoder.add_predicate(3)});
-  decoder.op().code = pick_integer(decoder, untyped(bits_of(type)),
+  decoder.op().code = pick_integer(decoder, bit_type(bits_of(type)),
                                    []<typename T>() -> Code { return &run_selp<T>; });
 }
 
@@ -167,19 +169,19 @@ void decode_selp(Decoder& decoder) {
 // true for NaN; then num and nan. Integers have the first six.
 constexpr std::array<std::string_view, 14> kComparisons = {
     "eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
-constexpr std::size_t kRelations = 6;
-constexpr std::size_t kNum = 12;
+constexpr std::size_t kRelationCount = 6;
+constexpr std::size_t kNumComparison = 12;
 
 template <std::size_t kComparison, typename T>
-bool holds(T a, T b) {
+bool compares(T a, T b) {
   const bool is_ordered = a == a && b == b;
-  if constexpr (kComparison >= kNum) {
-    return is_ordered == (kComparison == kNum);
+  if constexpr (kComparison >= kNumComparison) {
+    return is_ordered == (kComparison == kNumComparison);
   } else {
     using Relations = std::tuple<std::equal_to<>, std::not_equal_to<>, std::less<>,
                                  std::less_equal<>, std::greater<>, std::greater_equal<>>;
-    const bool is_related = std::tuple_element_t<kComparison % kRelations, Relations>{}(a, b);
-    return kComparison < kRelations ? is_ordered && is_related : !is_ordered || is_related;
+    const bool has_relation = std::tuple_element_t<kComparison % kRelationCount, Relations>{}(a, b);
+    return kComparison < kRelationCount ? is_ordered && has_relation : !is_ordered || has_relation;
   }
 }
 
@@ -197,7 +199,7 @@ Outcome run_setp(Warp& warp, const Op& op, Lanes lanes) {
   const auto b = warp.read<T>(op.slots[2]);
   Lanes result = 0;
   for (int i = 0; i < kLanes; ++i) {
-    result |= static_cast<Lanes>(holds<kComparison>(a.lanes[i], b.lanes[i]))
+    result |= static_cast<Lanes>(compares<kComparison>(a.lanes[i], b.lanes[i]))
               << static_cast<unsigned>(i);
   }
   Lanes valid = warp.valid(op.slots[1]) & warp.valid(op.slots[2]);
@@ -215,7 +217,7 @@ Outcome run_setp(Warp& warp, const Op& op, Lanes lanes) {
 
 template <typename T>
 Code comparison_code(Decoder& decoder, std::size_t comparison) {
-  constexpr std::size_t kCount = std::is_floating_point_v<T> ? kComparisons.size() : kRelations;
+  constexpr std::size_t kCount = std::is_floating_point_v<T> ? kComparisons.size() : kRelationCount;
   constexpr auto kCodes = []<std::size_t... kNumbers>(std::index_sequence<kNumbers...>) {
     return std::array<Code, kCount>{&run_setp<kNumbers, T>...};
   }(std::make_index_sequence<kCount>{});
@@ -226,7 +228,7 @@ Code comparison_code(Decoder& decoder, std::size_t comparison) {
 }
 
 void decode_setp(Decoder& decoder) {
-  const std::size_t comparison = decoder.take_number_of(kComparisons);
+  const std::size_t comparison = decoder.take_index_of(kComparisons);
   SetPredicate details{.combination = decoder.take("and")   ? Combination::kAnd
                                       : decoder.take("or")  ? Combination::kOr
                                       : decoder.take("xor") ? Combination::kXor

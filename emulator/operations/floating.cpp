@@ -14,7 +14,7 @@
 namespace emu {
 namespace {
 
-float flushed(float value) {
+float flush_to_zero(float value) {
   return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0F, value) : value;
 }
 
@@ -50,7 +50,7 @@ struct Fma {
 
 using Sqrt = decltype([](float a) { return std::sqrt(a); });
 using Reciprocal = decltype([](float a) { return 1.0F / a; });
-// Functions that GPUs approximate: the emulator computes in binary64 and rounds.
+// Functions that GPUs approximate; the emulator computes them in binary64 and rounds.
 using ReciprocalRoot =
     decltype([](float a) { return static_cast<float>(1.0 / std::sqrt(double{a})); });
 using PowerOfTwo = decltype([](float a) { return static_cast<float>(std::exp2(double{a})); });
@@ -61,20 +61,20 @@ using Cosine = decltype([](float a) { return static_cast<float>(std::cos(double{
 
 // Applies the modifiers .ftz and .sat to operands and result.
 template <typename F, bool kFlushes, bool kSaturates>
-struct Modified {
+struct WithModifiers {
   float operator()(auto... operands) const {
-    float result = kFlushes ? F{}(flushed(operands)...) : F{}(operands...);
+    float result = kFlushes ? F{}(flush_to_zero(operands)...) : F{}(operands...);
     if constexpr (kFlushes && requires { F::is_tiny(operands...); }) {
-      if (F::is_tiny(flushed(operands)...)) {
+      if (F::is_tiny(flush_to_zero(operands)...)) {
         result = std::copysign(0.0F, result);
       }
     } else if constexpr (kFlushes) {
-      result = flushed(result);
+      result = flush_to_zero(result);
     }
     if constexpr (kSaturates) {
       result = result > 0 ? std::min(result, 1.0F) : 0.0F;
     }
-    return canonical(result);
+    return canonicalize_nan(result);
   }
 };
 
@@ -82,15 +82,15 @@ struct Modified {
 template <typename F, typename... Floats>
 void decode_single(Decoder& decoder) {
   decoder.require("f32");
-  add_alike(decoder, Type::kF32, sizeof...(Floats));
+  add_same_type(decoder, Type::kF32, sizeof...(Floats));
   decoder.take("rn");
   const bool flushes = decoder.take("ftz");
   const bool saturates = decoder.take("sat");
-  decoder.op().code = flushes && saturates
-                          ? &run_lane_wise<Modified<F, true, true>, float, Floats...>
-                      : flushes   ? &run_lane_wise<Modified<F, true, false>, float, Floats...>
-                      : saturates ? &run_lane_wise<Modified<F, false, true>, float, Floats...>
-                                  : &run_lane_wise<Modified<F, false, false>, float, Floats...>;
+  decoder.op().code =
+      flushes && saturates ? &run_lane_wise<WithModifiers<F, true, true>, float, Floats...>
+      : flushes            ? &run_lane_wise<WithModifiers<F, true, false>, float, Floats...>
+      : saturates          ? &run_lane_wise<WithModifiers<F, false, true>, float, Floats...>
+                           : &run_lane_wise<WithModifiers<F, false, false>, float, Floats...>;
 }
 
 // Decodes a binary32 instruction without rounding and .sat modifiers.
@@ -98,9 +98,9 @@ template <typename F>
 void decode_sign(Decoder& decoder) {
   const bool flushes = decoder.take("ftz");
   decoder.require("f32");
-  add_alike(decoder, Type::kF32, 1);
-  decoder.op().code = flushes ? &run_lane_wise<Modified<F, true, false>, float, float>
-                              : &run_lane_wise<Modified<F, false, false>, float, float>;
+  add_same_type(decoder, Type::kF32, 1);
+  decoder.op().code = flushes ? &run_lane_wise<WithModifiers<F, true, false>, float, float>
+                              : &run_lane_wise<WithModifiers<F, false, false>, float, float>;
 }
 
 // Combines the first operand's sign with the second operand's magnitude.
@@ -110,14 +110,14 @@ using CopySign = decltype([](std::uint32_t sign, std::uint32_t magnitude) {
 
 void decode_copysign(Decoder& decoder) {
   decoder.require("f32");
-  add_alike(decoder, Type::kF32, 2);
+  add_same_type(decoder, Type::kF32, 2);
   decoder.op().code = &run_lane_wise<CopySign, std::uint32_t, std::uint32_t, std::uint32_t>;
 }
 
 // Adds two numbers in binary64, rounding to odd, so that a second rounding to a shorter format
 // gives the correctly rounded sum (Boldo and Melquiond, "Emulation of FMA and correctly rounded
 // sums", 2008).
-double sum_to_odd(double a, double b) {
+double add_to_odd(double a, double b) {
   const double sum = a + b;
   if (!std::isfinite(sum)) {
     return sum;
@@ -126,14 +126,14 @@ double sum_to_odd(double a, double b) {
   const double error = (a - (sum - b_part)) + (b - b_part);
   auto bits = std::bit_cast<std::uint64_t>(sum);
   if (error != 0 && (bits & 1U) == 0) {
-    const bool is_away = (error > 0) == (sum > 0);
-    bits = is_away ? bits + 1 : bits - 1;
+    const bool rounds_away = (error > 0) == (sum > 0);
+    bits = rounds_away ? bits + 1 : bits - 1;
   }
   return std::bit_cast<double>(bits);
 }
 
 template <float (*kValue)(std::uint16_t), std::uint16_t (*kBits)(double), typename F>
-struct OfPair {
+struct MapPair {
   std::uint32_t operator()(auto... operands) const {
     std::uint32_t result = 0;
     for (std::uint32_t half = 0; half < 32; half += 16) {
@@ -145,22 +145,22 @@ struct OfPair {
 };
 
 // Arithmetic on the elements of a pair: exact in binary64, except that sums round to odd.
-using PairAdd = decltype([](float a, float b) { return sum_to_odd(a, b); });
-using PairSub = decltype([](float a, float b) { return sum_to_odd(a, -b); });
+using PairAdd = decltype([](float a, float b) { return add_to_odd(a, b); });
+using PairSub = decltype([](float a, float b) { return add_to_odd(a, -b); });
 using PairMul = decltype([](float a, float b) { return double{a} * double{b}; });
 using PairFma =
-    decltype([](float a, float b, float c) { return sum_to_odd(double{a} * double{b}, c); });
+    decltype([](float a, float b, float c) { return add_to_odd(double{a} * double{b}, c); });
 
 // Decodes an instruction on a pair of binary16 or bfloat16.
 template <typename F, typename... Words>
 void decode_pair(Decoder& decoder) {
   const Type type = decoder.take_type();
   decoder.take("rn");
-  add_alike(decoder, type, sizeof...(Words));
-  using OfF16 = OfPair<&f16_value, &f16_bits_of_double, F>;
-  using OfBF16 = OfPair<&bf16_value, &bf16_bits_of_double, F>;
-  decoder.op().code = type == Type::kF16x2 ? &run_lane_wise<OfF16, std::uint32_t, Words...>
-                                           : &run_lane_wise<OfBF16, std::uint32_t, Words...>;
+  add_same_type(decoder, type, sizeof...(Words));
+  using MapF16 = MapPair<&f16_value, &f16_bits_of_double, F>;
+  using MapBF16 = MapPair<&bf16_value, &bf16_bits_of_double, F>;
+  decoder.op().code = type == Type::kF16x2 ? &run_lane_wise<MapF16, std::uint32_t, Words...>
+                                           : &run_lane_wise<MapBF16, std::uint32_t, Words...>;
 }
 
 template <typename F, typename... Words>
@@ -174,7 +174,7 @@ void decode_pair_or_nan(Decoder& decoder) {
 
 // Applies a function to both binary32 numbers in 64 bits.
 template <typename F>
-struct OfSingles {
+struct MapSingles {
   std::uint64_t operator()(auto... operands) const {
     std::uint64_t result = 0;
     for (unsigned half = 0; half < 64; half += 32) {
@@ -191,11 +191,11 @@ void decode_singles(Decoder& decoder) {
   decoder.require("f32x2");
   decoder.take("rn");
   const bool flushes = decoder.take("ftz");
-  add_alike(decoder, Type::kF32x2, sizeof...(Words));
-  using Plain = OfSingles<Modified<F, false, false>>;
-  using Flushing = OfSingles<Modified<F, true, false>>;
-  decoder.op().code = flushes ? &run_lane_wise<Flushing, std::uint64_t, Words...>
-                              : &run_lane_wise<Plain, std::uint64_t, Words...>;
+  add_same_type(decoder, Type::kF32x2, sizeof...(Words));
+  using Unmodified = MapSingles<WithModifiers<F, false, false>>;
+  using FlushingToZero = MapSingles<WithModifiers<F, true, false>>;
+  decoder.op().code = flushes ? &run_lane_wise<FlushingToZero, std::uint64_t, Words...>
+                              : &run_lane_wise<Unmodified, std::uint64_t, Words...>;
 }
 
 bool is_pair(Type type) {
@@ -224,8 +224,8 @@ void decode_tanh(Decoder& decoder) {
     return;
   }
   decoder.require("f32");
-  add_alike(decoder, Type::kF32, 1);
-  decoder.op().code = &run_lane_wise<Modified<Tanh, false, false>, float, float>;
+  add_same_type(decoder, Type::kF32, 1);
+  decoder.op().code = &run_lane_wise<WithModifiers<Tanh, false, false>, float, float>;
 }
 
 template <typename F>
@@ -249,8 +249,8 @@ void decode_div(Decoder& decoder) {
   decode_single<std::divides<>, float, float>(decoder);
 }
 
-// Decoders of a mnemonic that integers have, too, one for each float type; null if it is not
-// supported.
+// Decoders of a mnemonic that integer types share, one for each kind of float type; null if the
+// kind is not supported.
 struct FloatOperation {
   std::string_view mnemonic;
   void (*single)(Decoder& decoder) = nullptr;

@@ -15,21 +15,19 @@ __extension__ using UInt128 = unsigned __int128;
 template <typename T>
 using Unsigned = std::make_unsigned_t<T>;
 
-// Wrapping arithmetic; narrow types are computed in `unsigned`, where they do not overflow.
+// Wraps a result around. Narrow operands are promoted to int, in which their sums do not overflow.
 template <typename T>
-T wrapped(auto value) {
+T wrap(auto value) {
   return static_cast<T>(static_cast<Unsigned<T>>(value));
 }
 
-using Add =
-    decltype([]<typename T>(T a, T b) { return wrapped<T>(Unsigned<T>(a) + Unsigned<T>(b)); });
-using Sub =
-    decltype([]<typename T>(T a, T b) { return wrapped<T>(Unsigned<T>(a) - Unsigned<T>(b)); });
+using Add = decltype([]<typename T>(T a, T b) { return wrap<T>(Unsigned<T>(a) + Unsigned<T>(b)); });
+using Sub = decltype([]<typename T>(T a, T b) { return wrap<T>(Unsigned<T>(a) - Unsigned<T>(b)); });
 
 template <typename T>
 T low_product(T a, T b) {
   using U = std::conditional_t<sizeof(T) < 4, std::uint32_t, Unsigned<T>>;
-  return wrapped<T>(static_cast<U>(a) * static_cast<U>(b));
+  return wrap<T>(static_cast<U>(a) * static_cast<U>(b));
 }
 template <typename T>
 T high_product(T a, T b) {
@@ -56,7 +54,7 @@ using MadWide = decltype([]<typename T>(T a, T b, TwiceAsWide<T> c) {
   return Add{}(static_cast<TwiceAsWide<T>>(MulWide{}(a, b)), c);
 });
 
-// Quotient. Division by zero, which PTX does not specify, gives all ones as on GPUs, also for the
+// Division by zero, which PTX does not specify, gives all ones as on GPUs, and so does its
 // remainder. The lowest number divided by -1 wraps around.
 using Div = decltype([]<typename T>(T a, T b) {
   if (b == 0) {
@@ -77,10 +75,10 @@ using Abs = decltype([]<typename T>(T a) { return a < 0 ? Sub{}(T{0}, a) : a; })
 
 // Decodes an instruction with one or two sources.
 template <typename F>
-void decode_alike(Decoder& decoder) {
+void decode_uniform(Decoder& decoder) {
   constexpr bool kIsUnary = std::is_invocable_v<F, int>;
   const Type type = decoder.take_type();
-  add_alike(decoder, type, kIsUnary ? 1 : 2);
+  add_same_type(decoder, type, kIsUnary ? 1 : 2);
   decoder.op().code = pick_integer(decoder, type, []<typename T>() -> Code {
     if constexpr (kIsUnary) {
       return &run_lane_wise<F, T, T>;
@@ -97,7 +95,7 @@ void decode_wide_result(Decoder& decoder, Type type, bool is_mad) {
   decoder.add(decoder.source(2, type));
   const auto pick = [&]<typename T>() -> Code {
     if constexpr (sizeof(T) == 8) {
-      decoder.fail("there is no type of twice the width");
+      decoder.fail("unsupported: no type has twice the width");
     } else {
       using Wide = TwiceAsWide<T>;
       return is_mad ? &run_lane_wise<MadWide, Wide, T, T, Wide>
@@ -123,7 +121,7 @@ void decode_mul(Decoder& decoder) {
     decode_wide_result(decoder, type, false);
     return;
   }
-  add_alike(decoder, type, 2);
+  add_same_type(decoder, type, 2);
   decoder.op().code = pick_integer(decoder, type, [&]<typename T>() -> Code {
     return part == "lo" ? &run_lane_wise<MulLow, T, T, T> : &run_lane_wise<MulHigh, T, T, T>;
   });
@@ -136,30 +134,30 @@ void decode_mad(Decoder& decoder) {
     decode_wide_result(decoder, type, true);
     return;
   }
-  add_alike(decoder, type, 3);
+  add_same_type(decoder, type, 3);
   decoder.op().code = pick_integer(decoder, type, [&]<typename T>() -> Code {
     return part == "lo" ? &run_lane_wise<MadLow, T, T, T, T> : &run_lane_wise<MadHigh, T, T, T, T>;
   });
 }
 
 template <typename F>
-void decode_also_of_floats(Decoder& decoder) {
+void decode_integer_or_float(Decoder& decoder) {
   if (!decode_packed_or_float(decoder)) {
-    decode_alike<F>(decoder);
+    decode_uniform<F>(decoder);
   }
 }
 
 constexpr std::array kOperations = {
-    Operation{"add", &decode_also_of_floats<Add>},
-    Operation{"sub", &decode_also_of_floats<Sub>},
+    Operation{"add", &decode_integer_or_float<Add>},
+    Operation{"sub", &decode_integer_or_float<Sub>},
     Operation{"mul", &decode_mul},
     Operation{"mad", &decode_mad},
-    Operation{"div", &decode_also_of_floats<Div>},
-    Operation{"rem", &decode_alike<Rem>},
-    Operation{"min", &decode_also_of_floats<Min>},
-    Operation{"max", &decode_also_of_floats<Max>},
-    Operation{"neg", &decode_also_of_floats<Neg>},
-    Operation{"abs", &decode_also_of_floats<Abs>},
+    Operation{"div", &decode_integer_or_float<Div>},
+    Operation{"rem", &decode_uniform<Rem>},
+    Operation{"min", &decode_integer_or_float<Min>},
+    Operation{"max", &decode_integer_or_float<Max>},
+    Operation{"neg", &decode_integer_or_float<Neg>},
+    Operation{"abs", &decode_integer_or_float<Abs>},
 };
 
 }  // namespace

@@ -69,7 +69,7 @@ inline float greater_number(float a, float b) {
 }
 
 /// Adds a destination and `sources` sources, all of this type.
-inline void add_alike(Decoder& decoder, Type type, std::size_t sources) {
+inline void add_same_type(Decoder& decoder, Type type, std::size_t sources) {
   decoder.add_operands(bits_of(type), std::vector(sources, type));
 }
 

@@ -46,7 +46,7 @@ auto read_lines(const Warp& warp, std::span<const Slot> registers, Decode&& deco
 template <typename Bits, typename DecodeA, typename DecodeB, typename Sum>
 Outcome multiply(Warp& warp, const Op& op, Lanes lanes, DecodeA&& decode_a, DecodeB&& decode_b,
                  Sum&& sum) {
-  warp.require_whole(op, lanes);
+  warp.require_all_lanes(op, lanes);
   for (std::size_t i = 4; i < op.list.size(); ++i) {
     warp.require_valid(op.list[i], op, lanes, i < 8 ? "A" : i < 10 ? "B" : "C");
   }
@@ -165,7 +165,7 @@ Memory matrix_row(Warp& warp, const Op& op, std::size_t matrix, std::size_t row)
 
 Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
   const MatrixMove& move = op.get<MatrixMove>();
-  warp.require_whole(op, lanes);
+  warp.require_all_lanes(op, lanes);
   warp.require_valid(op.slots[0], op, move.addressing_lanes(), "the address");
   Accesses accesses(warp, op, lanes);
   const LaneAccesses lane_accesses(warp, op);
@@ -202,7 +202,7 @@ Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
 
 Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
   const MatrixMove& move = op.get<MatrixMove>();
-  warp.require_whole(op, lanes);
+  warp.require_all_lanes(op, lanes);
   warp.require_valid(op.slots[0], op, move.addressing_lanes(), "the address");
   Accesses accesses(warp, op, lanes);
   const LaneAccesses lane_accesses(warp, op);
@@ -213,7 +213,7 @@ Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
     for (std::size_t row = 0; row < rows.size(); ++row) {
       rows.at(row) = matrix_row(warp, op, matrix, row);
       accesses.add(rows.at(row), kRowBytes);
-      lane_accesses.record(races::LaneShadow::kTogether, rows.at(row), kRowBytes, true);
+      lane_accesses.record(races::LaneShadow::kWholeWarp, rows.at(row), kRowBytes, true);
     }
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       for (std::size_t half = 0; half < 2; ++half) {
@@ -226,7 +226,7 @@ Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
   }
   accesses.check_write();
   if (accesses.overlap()) {
-    stop_of_one_instruction(warp, op, lanes);
+    stop_at_differing_lanes(warp, op, lanes);
   }
   return Outcome::kDone;
 }

@@ -17,7 +17,7 @@ constexpr std::uint32_t field(std::uint64_t bits, unsigned first) {
 }
 
 // Width of a row of the swizzle's pattern in bytes; the pattern has eight rows.
-constexpr std::uint32_t width_of(Swizzle swizzle) {
+constexpr std::uint32_t pattern_width(Swizzle swizzle) {
   constexpr std::array<std::uint32_t, 4> kWidths = {kChunkBytes, 128, 64, 32};
   return kWidths.at(static_cast<std::size_t>(swizzle));
 }
@@ -32,30 +32,33 @@ MatrixDescriptor MatrixDescriptor::from_bits(std::uint64_t bits) {
           .swizzle = static_cast<Swizzle>(bits >> 62U)};
 }
 
-Support check_matrix(std::uint64_t bits, const MatrixShape& shape) {
+CheckResult check_matrix(std::uint64_t bits, const MatrixShape& shape) {
   if ((bits & kReserved) != 0) {
     return {fmt::format("its reserved bits {:#x} must be 0", bits & kReserved)};
   }
   return check_matrix(MatrixDescriptor::from_bits(bits), shape);
 }
 
-Support check_matrix(const MatrixDescriptor& descriptor, const MatrixShape& shape) {
+CheckResult check_matrix(const MatrixDescriptor& descriptor, const MatrixShape& shape) {
   if (descriptor.swizzle == Swizzle::kNone) {
-    return descriptor.base_offset != 0 ? Support{"a base offset without a swizzle"} : Support{};
+    return descriptor.base_offset != 0 ? CheckResult{"it has a base offset without a swizzle"}
+                                       : CheckResult{};
   }
-  const std::uint32_t width = width_of(descriptor.swizzle);
-  const std::size_t together = shape.element_bytes * (shape.is_k_major ? shape.depth : shape.lines);
+  const std::uint32_t width = pattern_width(descriptor.swizzle);
+  const std::size_t contiguous_bytes =
+      shape.element_bytes * (shape.is_k_major ? shape.depth : shape.lines);
   const std::uint32_t first = descriptor.start % width;
-  if (first + std::min<std::size_t>(together, width) > width) {
-    return {fmt::format("from {:#x} on, {} bytes do not lie in one row of the swizzle of {} bytes",
-                        descriptor.start, std::min<std::size_t>(together, width), width)};
+  if (first + std::min<std::size_t>(contiguous_bytes, width) > width) {
+    return {fmt::format(
+        "{1} contiguous bytes from {0:#x} on do not lie in one row of the swizzle of {2} bytes",
+        descriptor.start, std::min<std::size_t>(contiguous_bytes, width), width)};
   }
   return {};
 }
 
 std::uint32_t address_of(const MatrixDescriptor& descriptor, const MatrixShape& shape,
                          std::size_t line, std::size_t k) {
-  const std::uint32_t width = width_of(descriptor.swizzle);
+  const std::uint32_t width = pattern_width(descriptor.swizzle);
   // Position in bytes along the contiguous dimension, and index across it.
   const auto along =
       static_cast<std::uint32_t>((shape.is_k_major ? k : line) * shape.element_bytes);

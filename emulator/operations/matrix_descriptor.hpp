@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "emulator/program/support.hpp"
+#include "emulator/program/check_result.hpp"
 
 namespace emu {
 
@@ -32,16 +32,15 @@ struct MatrixShape {
   std::size_t lines = 0;
   std::size_t depth = 0;
   std::size_t element_bytes = 0;
-  bool is_k_major =
-      true;  // the elements of a line are contiguous; else those of all lines with the same k
+  bool is_k_major = true;  // the elements of a line are contiguous; otherwise those with the same k
 };
 
 /// Calls use(line, k) for the first element of each chunk of the first lines.
 template <typename Use>
 void for_each_chunk(const MatrixShape& shape, std::size_t lines, Use&& use) {
-  const std::size_t together = kChunkBytes / shape.element_bytes;
-  for (std::size_t line = 0; line < lines; line += shape.is_k_major ? 1 : together) {
-    for (std::size_t k = 0; k < shape.depth; k += shape.is_k_major ? together : 1) {
+  const std::size_t chunk_elements = kChunkBytes / shape.element_bytes;
+  for (std::size_t line = 0; line < lines; line += shape.is_k_major ? 1 : chunk_elements) {
+    for (std::size_t k = 0; k < shape.depth; k += shape.is_k_major ? chunk_elements : 1) {
       use(line, k);
     }
   }
@@ -49,9 +48,9 @@ void for_each_chunk(const MatrixShape& shape, std::size_t lines, Use&& use) {
 
 /// Checks an sm_90 descriptor of a matrix of this shape: no reserved bits are set, and rows stay
 /// within the swizzle.
-Support check_matrix(std::uint64_t bits, const MatrixShape& shape);
+CheckResult check_matrix(std::uint64_t bits, const MatrixShape& shape);
 /// Checks the fields of a descriptor.
-Support check_matrix(const MatrixDescriptor& descriptor, const MatrixShape& shape);
+CheckResult check_matrix(const MatrixDescriptor& descriptor, const MatrixShape& shape);
 
 /// Returns the address of an element in the block's shared memory. The elements of a 16-byte chunk,
 /// along K or across the lines, are contiguous.

@@ -14,7 +14,7 @@
 namespace emu {
 namespace {
 
-std::uint32_t offset_of(std::uint64_t address) {
+std::uint32_t shared_offset(std::uint64_t address) {
   return static_cast<std::uint32_t>(address & ((1U << kRankShift) - 1));
 }
 
@@ -23,15 +23,15 @@ struct MbarrierOperand {
   MemorySpace space = MemorySpace::kGeneric;
 };
 
-Mbarrier& mbarrier_of(Warp& warp, const Op& op, const MbarrierOperand& operand, int lane) {
+Mbarrier& initialized_mbarrier(Warp& warp, const Op& op, const MbarrierOperand& operand, int lane) {
   Mbarrier& mbarrier =
-      mbarrier_at(warp, op, lane, operand.space, address_of(warp, operand.address, lane));
+      find_mbarrier(warp, op, lane, operand.space, address_of(warp, operand.address, lane));
   require_initialized(warp, op, lane_bit(lane), mbarrier, false);
   return mbarrier;
 }
 
 // Whether the mbarrier belongs to another block.
-bool is_of_another(Warp& warp, const MbarrierOperand& operand, int lane) {
+bool is_remote(Warp& warp, const MbarrierOperand& operand, int lane) {
   const std::uint64_t address = address_of(warp, operand.address, lane);
   return operand.space != MemorySpace::kShared &&
          address % kWindowBytes >> kRankShift != warp.block().rank();
@@ -48,18 +48,20 @@ Outcome run_init(Warp& warp, const Op& op, Lanes lanes) {
     const Memory memory = resolve(warp, op, lane, MemorySpace::kShared, address, kMbarrierBytes);
     const auto expected = warp.read_lane<std::uint32_t>(op.slots[1], lane);
     if (expected == 0 || expected > kMaxArrivals) {
-      warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
-                fmt::format("{} arrivals; from 1 to {} are allowed", expected, kMaxArrivals));
+      warp.stop(
+          FindingKind::kIllegalOperand, op, lane_bit(lane),
+          fmt::format("the number of arrivals must be 1 to {}, got {}", kMaxArrivals, expected));
     }
     accesses.add(memory, kMbarrierBytes);
-    const auto [entry, is_new] = warp.block().mbarriers.try_emplace(offset_of(address), expected);
+    const auto [entry, is_new] =
+        warp.block().mbarriers.try_emplace(shared_offset(address), expected);
     if (!is_new) {
       warp.stop(FindingKind::kBarrierMisuse, op, lane_bit(lane),
                 fmt::format("the mbarrier at {:#x} is initialised twice", address));
     }
-    races::MbarrierMeeting& meeting = entry->second.meeting;
-    warp.tell_races(
-        [&](auto& races, auto actor) { races.init(actor, operation_of(warp, op), meeting); });
+    races::MbarrierSync& sync = entry->second.sync;
+    warp.notify_races(
+        [&](auto& races, auto actor) { races.init(actor, operation_number(warp, op), sync); });
     std::ranges::fill_n(memory.bytes, kMbarrierBytes, std::byte{0xCB});
     std::ranges::fill_n(memory.written, kMbarrierBytes, kMbarrierMark);
   });
@@ -74,8 +76,8 @@ Outcome run_inval(Warp& warp, const Op& op, Lanes lanes) {
   Accesses accesses(warp, op, lanes);
   for_each_lane(lanes, [&](int lane) {
     const std::uint64_t address = address_of(warp, operand, lane);
-    mbarrier_at(warp, op, lane, MemorySpace::kShared, address);
-    warp.block().mbarriers.erase(offset_of(address));
+    find_mbarrier(warp, op, lane, MemorySpace::kShared, address);
+    warp.block().mbarriers.erase(shared_offset(address));
     const Memory memory = resolve(warp, op, lane, MemorySpace::kShared, address, kMbarrierBytes);
     memory.set_written(0, kMbarrierBytes, false);
     accesses.add(memory, kMbarrierBytes);
@@ -106,7 +108,7 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
   const Mbarrier* last = nullptr;
   std::uint64_t last_phase = 0;
   for_each_lane(lanes, [&](int lane) {
-    Mbarrier& mbarrier = mbarrier_of(warp, op, arrival.mbarrier, lane);
+    Mbarrier& mbarrier = initialized_mbarrier(warp, op, arrival.mbarrier, lane);
     states.lanes[lane] = mbarrier.phase();
     if (op.slots[3] != kNoSlot) {
       warp.require(mbarrier.expect_bytes(warp.read_lane<std::uint32_t>(op.slots[3], lane)),
@@ -116,19 +118,19 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
       if (!arrival.is_relaxed) {
         warp.release_interval();
       }
-      if (races != nullptr && is_of_another(warp, arrival.mbarrier, lane)) {
-        const races::Access access = races->view(warp.actor(), operation_of(warp, op)).access;
-        std::erase_if(mbarrier.others_arrivals,
+      if (races != nullptr && is_remote(warp, arrival.mbarrier, lane)) {
+        const races::Access access = races->view(warp.actor(), operation_number(warp, op)).access;
+        std::erase_if(mbarrier.remote_arrivals,
                       [&](const races::Access& earlier) { return earlier.party == access.party; });
-        mbarrier.others_arrivals.push_back(access);
+        mbarrier.remote_arrivals.push_back(access);
       }
       if (races != nullptr && !arrival.is_relaxed &&
           (&mbarrier != last || mbarrier.phase() != last_phase)) {
-        races->arrive(warp.actor(), mbarrier.meeting.meeting);
+        races->arrive(warp.actor(), mbarrier.sync.sync_point);
         last = &mbarrier;
         last_phase = mbarrier.phase();
       } else if (races != nullptr && arrival.is_relaxed) {
-        races->arrive_relaxed(warp.actor(), mbarrier.meeting.meeting);
+        races->arrive_relaxed(warp.actor(), mbarrier.sync.sync_point);
       }
       const std::uint32_t count =
           op.slots[2] == kNoSlot ? 1 : warp.read_lane<std::uint32_t>(op.slots[2], lane);
@@ -146,7 +148,7 @@ Outcome run_complete(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(op.slots[0], op, lanes, "the address");
   warp.require_valid(op.slots[1], op, lanes, "the bytes");
   for_each_lane(lanes, [&](int lane) {
-    Mbarrier& mbarrier = mbarrier_of(warp, op, op.get<MbarrierOperand>(), lane);
+    Mbarrier& mbarrier = initialized_mbarrier(warp, op, op.get<MbarrierOperand>(), lane);
     warp.require(mbarrier.complete_bytes(warp.read_lane<std::uint32_t>(op.slots[1], lane)),
                  FindingKind::kBarrierMisuse, op, lane_bit(lane));
   });
@@ -166,26 +168,26 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(op.slots[1], op, lanes, "the address");
   warp.require_valid(op.slots[2], op, lanes, "the phase");
   Lanes ended = 0;
-  std::uint64_t awaited = 0;
+  std::uint64_t awaited_address = 0;
   const Mbarrier* last = nullptr;
   for_each_lane(lanes, [&](int lane) {
-    Mbarrier& mbarrier = mbarrier_of(warp, op, wait.mbarrier, lane);
+    Mbarrier& mbarrier = initialized_mbarrier(warp, op, wait.mbarrier, lane);
     const bool has_ended =
         wait.has_parity ? mbarrier.has_ended(warp.read_lane<std::uint32_t>(op.slots[2], lane))
                         : mbarrier.phase() > warp.read_lane<std::uint64_t>(op.slots[2], lane);
     if (has_ended) {
       ended |= lane_bit(lane);
-      mbarrier.awaited = mbarrier.phase();
+      mbarrier.awaited_phases = mbarrier.phase();
       if (warp.races() != nullptr && &mbarrier != last) {
         if (!wait.is_relaxed) {
-          warp.races()->wait(warp.actor(), mbarrier.meeting.meeting);
+          warp.races()->wait(warp.actor(), mbarrier.sync.sync_point);
         } else {
-          warp.races()->wait_relaxed(warp.actor(), mbarrier.meeting.meeting);
+          warp.races()->wait_relaxed(warp.actor(), mbarrier.sync.sync_point);
         }
         last = &mbarrier;
       }
     } else {
-      awaited = address_of(warp, wait.mbarrier.address, lane);
+      awaited_address = address_of(warp, wait.mbarrier.address, lane);
     }
   });
   if (ended != lanes && wait.waits) {
@@ -193,10 +195,10 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
     const bool times_out = warp.may_time_out && warp.current().wait_for == WaitFor::kNothing &&
                            (warp.block().grid().random() & 3U) == 0;
     if (!times_out) {
-      return warp.wait_for(WaitFor::kMbarrier, static_cast<std::uint32_t>(awaited));
+      return warp.wait_for(WaitFor::kMbarrier, static_cast<std::uint32_t>(awaited_address));
     }
   }
-  // A phase that only copies complete acquires nothing from other lanes.
+  // Acquires what lanes have released on arrival; nothing if only copies complete the phase.
   if (ended != 0 && !wait.is_relaxed) {
     warp.acquire_interval();
   }
@@ -205,7 +207,8 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// Takes the memory order and its scope, which only races depend on; true if it is relaxed.
+// Takes the memory order and its scope, which matter only to the race detector; true if the order
+// is relaxed.
 bool take_order(Decoder& decoder, std::string_view order) {
   decoder.take(order);
   const bool is_relaxed = decoder.take("relaxed");
@@ -217,7 +220,7 @@ bool take_order(Decoder& decoder, std::string_view order) {
 void decode_arrival(Decoder& decoder, bool arrives) {
   Op& op = decoder.op();
   MbarrierArrival arrival{.arrives = arrives};
-  const bool expects = !arrives || decoder.take("expect_tx");
+  const bool expects_bytes = !arrives || decoder.take("expect_tx");
   arrival.is_relaxed = take_order(decoder, "release");
   arrival.mbarrier.space = take_shared_space(decoder);
   std::size_t next = 0;
@@ -226,20 +229,20 @@ void decode_arrival(Decoder& decoder, bool arrives) {
     const syntax::Operand& state = decoder.operand(0);
     const bool has_state = state.kind != syntax::OperandKind::kAddress;
     next = has_state ? 1 : 0;
-    const bool is_kept = has_state && state.kind != syntax::OperandKind::kSink;
-    if (is_kept && arrival.mbarrier.space == MemorySpace::kClusterShared) {
+    const bool keeps_state = has_state && state.kind != syntax::OperandKind::kSink;
+    if (keeps_state && arrival.mbarrier.space == MemorySpace::kClusterShared) {
       decoder.fail("an arrival at another block's mbarrier returns no state");
     }
-    decoder.add(is_kept ? decoder.destination(state, 64) : kNoSlot);
+    decoder.add(keeps_state ? decoder.destination(state, 64) : kNoSlot);
   } else {
     decoder.add(kNoSlot);
   }
   arrival.mbarrier.address = decoder.add_address(next++);
-  const bool has_number = decoder.instruction().operands.size() > next;
-  decoder.expect_operands(next + (has_number || expects ? 1 : 0));
-  const Slot number = has_number ? decoder.source(next, Type::kU32) : kNoSlot;
-  decoder.add(expects ? kNoSlot : number);
-  decoder.add(expects ? number : kNoSlot);
+  const bool has_operand = decoder.instruction().operands.size() > next;
+  decoder.expect_operands(next + (has_operand || expects_bytes ? 1 : 0));
+  const Slot operand = has_operand ? decoder.source(next, Type::kU32) : kNoSlot;
+  decoder.add(expects_bytes ? kNoSlot : operand);
+  decoder.add(expects_bytes ? operand : kNoSlot);
   op.details.set(arrival);
   op.code = &run_arrive;
 }
@@ -260,13 +263,13 @@ void decode_wait(Decoder& decoder, bool waits) {
 
 void decode_mbarrier(Decoder& decoder) {
   Op& op = decoder.op();
-  const std::string_view what = decoder.take_one_of(
+  const std::string_view suboperation = decoder.take_one_of(
       {"init", "inval", "arrive", "test_wait", "try_wait", "expect_tx", "complete_tx"});
-  if (what == "arrive" || what == "expect_tx") {
-    decode_arrival(decoder, what == "arrive");
-  } else if (what == "test_wait" || what == "try_wait") {
-    decode_wait(decoder, what == "try_wait");
-  } else if (what == "complete_tx") {
+  if (suboperation == "arrive" || suboperation == "expect_tx") {
+    decode_arrival(decoder, suboperation == "arrive");
+  } else if (suboperation == "test_wait" || suboperation == "try_wait") {
+    decode_wait(decoder, suboperation == "try_wait");
+  } else if (suboperation == "complete_tx") {
     take_order(decoder, "release");
     const MemorySpace space = take_shared_space(decoder);
     decoder.expect_operands(2);
@@ -276,13 +279,13 @@ void decode_mbarrier(Decoder& decoder) {
   } else {
     const MemorySpace space = take_shared_space(decoder);
     op.details.set(MbarrierOperand{.address = decoder.add_address(0), .space = space});
-    if (what == "init") {
+    if (suboperation == "init") {
       decoder.expect_operands(2);
       decoder.add(decoder.source(1, Type::kU32));
     } else {
       decoder.expect_operands(1);
     }
-    op.code = what == "init" ? &run_init : &run_inval;
+    op.code = suboperation == "init" ? &run_init : &run_inval;
   }
   decoder.require("b64");
 }
@@ -291,17 +294,17 @@ constexpr std::array kOperations = {Operation{"mbarrier", &decode_mbarrier}};
 
 }  // namespace
 
-Mbarrier& mbarrier_at(Warp& warp, const Op& op, int lane, MemorySpace space,
-                      std::uint64_t address) {
+Mbarrier& find_mbarrier(Warp& warp, const Op& op, int lane, MemorySpace space,
+                        std::uint64_t address) {
   const Memory memory = resolve(warp, op, lane, space, address, kMbarrierBytes);
   Block& block = warp.block().cluster().blocks()[address % kWindowBytes >> kRankShift];
-  const auto entry = block.mbarriers.find(offset_of(address));
+  const auto entry = block.mbarriers.find(shared_offset(address));
   if (entry == block.mbarriers.end()) {
     warp.stop(FindingKind::kBarrierMisuse, op, lane_bit(lane),
               fmt::format("there is no mbarrier at {:#x}", address));
   }
   if (!std::all_of(memory.written, memory.written + kMbarrierBytes,
-                   [](std::uint8_t is) { return is == kMbarrierMark; })) {
+                   [](std::uint8_t flag) { return flag == kMbarrierMark; })) {
     warp.stop(FindingKind::kBarrierMisuse, op, lane_bit(lane),
               fmt::format("the mbarrier at {:#x} was overwritten", address));
   }
@@ -311,15 +314,15 @@ Mbarrier& mbarrier_at(Warp& warp, const Op& op, int lane, MemorySpace space,
 void require_initialized(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& mbarrier,
                          bool is_async) {
   if (warp.races() == nullptr ||
-      warp.races()->is_initialized(warp.actor(), mbarrier.meeting, is_async)) {
+      warp.races()->is_initialized(warp.actor(), mbarrier.sync, is_async)) {
     return;
   }
-  warp.stop(FindingKind::kRace, op, lanes,
-            is_async
-                ? "the mbarrier's initialisation is not ordered before this for the asynchronous "
-                  "proxy: fence.mbarrier_init or fence.proxy.async, and a barrier, do it"
-                : "no synchronisation orders the mbarrier's initialisation before this",
-            earlier_access(warp.races()->run(), mbarrier.meeting.init));
+  warp.stop(
+      FindingKind::kRace, op, lanes,
+      is_async ? "the mbarrier's initialisation is not ordered before this use by the asynchronous "
+                 "proxy; it requires fence.mbarrier_init or fence.proxy.async, and a barrier"
+               : "no synchronisation orders the mbarrier's initialisation before this use",
+      earlier_access(warp.races()->run(), mbarrier.sync.init));
 }
 
 std::span<const Operation> mbarrier_operations() {

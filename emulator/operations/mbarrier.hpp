@@ -12,7 +12,8 @@ namespace emu {
 
 /// Returns the mbarrier at the address. Ends the run with a finding if there is none or it was
 /// overwritten.
-Mbarrier& mbarrier_at(Warp& warp, const Op& op, int lane, MemorySpace space, std::uint64_t address);
+Mbarrier& find_mbarrier(Warp& warp, const Op& op, int lane, MemorySpace space,
+                        std::uint64_t address);
 
 /// Ends the run with a finding if the mbarrier's initialisation is unordered with its use by the
 /// warp, or by asynchronous work that the warp starts.

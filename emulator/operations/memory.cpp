@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 6> kSpaceNames = {
     "local memory", "the parameters"};
 
 // Returns the space of a generic address, and removes the window from the address.
-MemorySpace space_of(std::uint64_t& address) {
+MemorySpace resolve_space(std::uint64_t& address) {
   if (address >= kLocalWindow + kWindowBytes || address < kSharedWindow) {
     return MemorySpace::kGlobal;
   }
@@ -50,12 +50,12 @@ MemorySpace space_of(std::uint64_t& address) {
 Memory resolve(Warp& warp, const Op& op, int lane, MemorySpace space, std::uint64_t address,
                std::size_t bytes) {
   if (address % bytes != 0) {
-    std::uint64_t place = address;
-    const bool is_global =
-        (space == MemorySpace::kGeneric ? space_of(place) : space) == MemorySpace::kGlobal;
+    std::uint64_t resolved_address = address;
+    const bool is_global = (space == MemorySpace::kGeneric ? resolve_space(resolved_address)
+                                                           : space) == MemorySpace::kGlobal;
     warp.stop(FindingKind::kMisaligned, op, lane_bit(lane),
-              fmt::format("{:#x} is not a multiple of {}", address, bytes), std::nullopt,
-              is_global ? address : 0);
+              fmt::format("the address {:#x} is not a multiple of {}", address, bytes),
+              std::nullopt, is_global ? address : 0);
   }
   return resolve_unaligned(warp, op, lane, space, address, bytes);
 }
@@ -63,10 +63,10 @@ Memory resolve(Warp& warp, const Op& op, int lane, MemorySpace space, std::uint6
 Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
                          std::uint64_t address, std::size_t bytes) {
   if (space == MemorySpace::kGeneric) {
-    space = space_of(address);
+    space = resolve_space(address);
   }
   Block& block = warp.block();
-  const auto inside = [&](std::size_t size) {
+  const auto require_inside = [&](std::size_t size) {
     if (address > size || bytes > size - address) {
       stop_outside(warp, op, lane, space, address, bytes);
     }
@@ -93,10 +93,10 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
       return {owner.shared.data() + offset, owner.is_shared_written.data() + offset, &owner};
     }
     case MemorySpace::kParameter:
-      inside(block.grid().parameters.size());
+      require_inside(block.grid().parameters.size());
       return {block.grid().parameters.data() + address, nullptr};
     case MemorySpace::kLocal: {
-      inside(block.grid().program->local_bytes);
+      require_inside(block.grid().program->local_bytes);
       const std::size_t thread =
           static_cast<std::size_t>(warp.index()) * kLanes + static_cast<std::size_t>(lane);
       const std::size_t offset = thread * block.grid().program->local_bytes + address;
@@ -126,10 +126,11 @@ void require_shared(Decoder& decoder) {
   }
 }
 
-void check_stored(const Warp& warp, const Op& op, Lanes lanes, std::uint64_t address) {
+void report_uninitialized_store(const Warp& warp, const Op& op, Lanes lanes,
+                                std::uint64_t address) {
   if (warp.grid().checks_stored_values) {
     warp.stop(FindingKind::kUninitialized, op, lanes,
-              fmt::format("what it stores to global memory at {:#x} was never written", address),
+              fmt::format("it stores an uninitialised value to global memory at {:#x}", address),
               std::nullopt, address);
   }
 }
@@ -149,14 +150,14 @@ struct LoadOrStore {
   [[nodiscard]] std::size_t bytes() const { return element_bytes() * count; }
 };
 
-std::uint64_t sign_extended(std::uint64_t value, int bits) {
+std::uint64_t sign_extend(std::uint64_t value, int bits) {
   const auto unused = static_cast<unsigned>(64 - bits);
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(value << unused) >> unused);
 }
 
 // Loads an element with a load of its own size: a memcpy of variable size followed by an 8-byte
 // load would stall store forwarding.
-std::uint64_t element_at(const std::byte* from, std::size_t bytes) {
+std::uint64_t load_element(const std::byte* from, std::size_t bytes) {
   const auto load = [&]<typename T>(T value) -> std::uint64_t {
     std::memcpy(&value, from, sizeof(value));
     return value;
@@ -192,9 +193,9 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
     lane_accesses.record(lane, memory, bytes, false);
     const bool is_all_written = memory.is_written(0, bytes);
     for (std::size_t i = 0; i < access.count; ++i) {
-      const std::uint64_t value = element_at(memory.bytes + i * element, element);
+      const std::uint64_t value = load_element(memory.bytes + i * element, element);
       values.at(i).lanes[lane] =
-          access.extends_sign ? sign_extended(value, access.element_bits) : value;
+          access.extends_sign ? sign_extend(value, access.element_bits) : value;
       if (is_all_written || memory.is_written(i * element, element)) {
         valid.at(i) |= lane_bit(lane);
       }
@@ -209,24 +210,24 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// Checks that lanes which write the same bytes write the same values: which value remains is not
-// specified.
-void check_values(Warp& warp, const Op& op, Lanes lanes,
-                  const std::array<Vec<std::uint64_t>, 8>& values) {
+// Checks that lanes which write the same bytes write the same values; otherwise the result is
+// unspecified.
+void check_overlapping_values(Warp& warp, const Op& op, Lanes lanes,
+                              const std::array<Vec<std::uint64_t>, 8>& values) {
   const LoadOrStore& access = op.get<LoadOrStore>();
   const std::size_t element = access.element_bytes();
-  Lanes lost = 0;
+  Lanes overwritten = 0;
   for_each_lane(lanes, [&](int lane) {
     const Memory memory = resolve(warp, op, lane, access.space,
                                   address_of(warp, access.address, lane), access.bytes());
     for (std::size_t i = 0; i < access.count; ++i) {
       if (std::memcmp(memory.bytes + i * element, &values.at(i).lanes[lane], element) != 0) {
-        lost |= lane_bit(lane);
+        overwritten |= lane_bit(lane);
       }
     }
   });
-  if (lost != 0) {
-    stop_of_one_instruction(warp, op, lost);
+  if (overwritten != 0) {
+    stop_at_differing_lanes(warp, op, overwritten);
   }
 }
 
@@ -253,7 +254,7 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
     for (std::size_t i = 0; i < access.count; ++i) {
       const bool is_valid = (valid.at(i) >> static_cast<unsigned>(lane) & 1U) != 0;
       if (!is_valid && memory.allocation != nullptr) [[unlikely]] {
-        check_stored(warp, op, lane_bit(lane), address + i * element);
+        report_uninitialized_store(warp, op, lane_bit(lane), address + i * element);
       }
       std::memcpy(memory.bytes + i * element, &values.at(i).lanes[lane], element);
       memory.set_written(i * element, element, is_valid);
@@ -264,7 +265,7 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
   });
   accesses.check_write();
   if (accesses.overlap()) {
-    check_values(warp, op, lanes, values);
+    check_overlapping_values(warp, op, lanes, values);
   }
   return Outcome::kDone;
 }
@@ -291,7 +292,7 @@ void decode_access(Decoder& decoder) {
   }
   const bool is_read_only = kIsLoad && decoder.take("nc");
   if (is_read_only && access.space != MemorySpace::kGlobal) {
-    decoder.fail(".nc is for global memory only");
+    decoder.fail(".nc is supported for global memory only");
   }
   decoder.take("weak");
   const bool has_policy = take_cache_hints(decoder);
@@ -311,7 +312,7 @@ void decode_access(Decoder& decoder) {
   for (const syntax::Operand& element : elements) {
     register_bits = std::max(register_bits, decoder.register_bits(element, type));
   }
-  const Type register_type = register_bits == bits ? type : untyped(register_bits);
+  const Type register_type = register_bits == bits ? type : bit_type(register_bits);
   for (const syntax::Operand& element : elements) {
     if (kIsLoad && element.kind == syntax::OperandKind::kSink) {
       op.list.push_back(kNoSlot);
@@ -331,7 +332,7 @@ Outcome run_nothing(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
   return Outcome::kDone;
 }
 
-// Decodes prefetch, a hint without effect: the address may be anything.
+// Decodes prefetch, a hint without effect; its address is not checked.
 void decode_prefetch(Decoder& decoder) {
   if (!decoder.take("tensormap")) {
     decoder.require("global");
@@ -344,14 +345,13 @@ void decode_prefetch(Decoder& decoder) {
 constexpr std::uint64_t kPassBytes = 128;
 constexpr std::uint64_t kWordBytes = 4;
 
-std::size_t different(std::vector<std::uint64_t>& numbers) {
+std::size_t count_distinct(std::vector<std::uint64_t>& numbers) {
   std::ranges::sort(numbers);
   return static_cast<std::size_t>(std::ranges::unique(numbers).begin() - numbers.begin());
 }
 
-// Counts the wavefronts of shared memory: lanes whose bytes need no two words of the same bank
-// share one.
-std::uint32_t rows_of_banks(std::span<const std::uint64_t> addresses, std::size_t bytes) {
+// Counts the wavefronts of an access to shared memory: each serves one word of every bank.
+std::uint32_t shared_wavefronts(std::span<const std::uint64_t> addresses, std::size_t bytes) {
   std::array<std::vector<std::uint64_t>, kPassBytes / kWordBytes> banks;
   for (const std::uint64_t address : addresses) {
     for (std::uint64_t word = address / kWordBytes; word * kWordBytes < address + bytes; ++word) {
@@ -360,7 +360,7 @@ std::uint32_t rows_of_banks(std::span<const std::uint64_t> addresses, std::size_
   }
   std::size_t maximum = 0;
   for (std::vector<std::uint64_t>& words : banks) {
-    maximum = std::max(maximum, different(words));
+    maximum = std::max(maximum, count_distinct(words));
   }
   return static_cast<std::uint32_t>(maximum);
 }
@@ -384,7 +384,7 @@ std::uint32_t passes_of_access(const Warp& warp, const Op& op, Lanes lanes) {
   for_each_lane(lanes, [&](int lane) {
     std::uint64_t address = address_of(warp, access.address, lane);
     if (access.space == MemorySpace::kGeneric) {
-      space = space_of(address);
+      space = resolve_space(address);
     }
     addresses.push_back(address);
   });
@@ -392,14 +392,14 @@ std::uint32_t passes_of_access(const Warp& warp, const Op& op, Lanes lanes) {
     for (std::uint64_t& address : addresses) {
       address /= kPassBytes;
     }
-    return static_cast<std::uint32_t>(different(addresses));
+    return static_cast<std::uint32_t>(count_distinct(addresses));
   }
   std::uint32_t passes = 0;
   if (space == MemorySpace::kShared || space == MemorySpace::kClusterShared) {
-    const std::size_t at_once = std::min<std::size_t>(kLanes, kPassBytes / bytes);
-    for (std::size_t first = 0; first < addresses.size(); first += at_once) {
+    const std::size_t lanes_per_group = std::min<std::size_t>(kLanes, kPassBytes / bytes);
+    for (std::size_t first = 0; first < addresses.size(); first += lanes_per_group) {
       const std::span<const std::uint64_t> rest = std::span(addresses).subspan(first);
-      passes += rows_of_banks(rest.first(std::min(at_once, rest.size())), bytes);
+      passes += shared_wavefronts(rest.first(std::min(lanes_per_group, rest.size())), bytes);
     }
   }
   return passes;

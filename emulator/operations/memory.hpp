@@ -22,7 +22,7 @@ enum class MemorySpace : std::uint8_t {
   kParameter
 };
 
-/// Host memory behind bytes that a lane accesses.
+/// Host memory of bytes that a lane accesses.
 struct Memory {
   std::byte* bytes = nullptr;
   std::uint8_t* written = nullptr;  // initialisation flag per byte; null: all bytes are initialised
@@ -54,9 +54,9 @@ MemorySpace take_shared_space(Decoder& decoder);
 /// Takes .shared or .shared::cta; fails if neither is present.
 void require_shared(Decoder& decoder);
 
-/// Ends the run with a finding, if RunOptions::check_stored_values: lanes store uninitialised
-/// values to this address in global memory.
-void check_stored(const Warp& warp, const Op& op, Lanes lanes, std::uint64_t address);
+/// Ends the run with a finding, if RunOptions::check_stored_values: lanes store an uninitialised
+/// value to this address in global memory.
+void report_uninitialized_store(const Warp& warp, const Op& op, Lanes lanes, std::uint64_t address);
 
 /// Counts the passes of an ld or st. Global memory: the 128-byte lines that the lanes touch. Shared
 /// memory: wavefronts over 32 banks of four bytes, each of which serves one word at a time, for

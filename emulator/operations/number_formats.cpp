@@ -20,8 +20,9 @@ struct Format {
     return (1 << exponent_bits) - (has_infinity ? 2 : 1) - bias();
   }
   [[nodiscard]] double largest() const {
-    const int last = has_infinity ? 1 : 2;  // units in the last place below the next power of two
-    return std::ldexp(2.0 - last * std::ldexp(1.0, -fraction_bits), max_exponent());
+    const int units_below =
+        has_infinity ? 1 : 2;  // units in the last place below the next power of two
+    return std::ldexp(2.0 - units_below * std::ldexp(1.0, -fraction_bits), max_exponent());
   }
 };
 
@@ -79,7 +80,7 @@ std::uint32_t bits_of_value(double value, std::uint32_t nan, bool is_saturating)
 
 }  // namespace
 
-float canonical(float value) {
+float canonicalize_nan(float value) {
   return std::isnan(value) ? std::bit_cast<float>(0x7FFFFFFFU) : value;
 }
 
@@ -116,9 +117,9 @@ std::uint8_t ue8m0_bits(float value, bool rounds_up) {
   const std::uint32_t exponent = magnitude >> 23U;
   const std::uint32_t fraction = magnitude & 0x7FFFFFU;
   // 2^-127 is a subnormal number in binary32.
-  const bool is_between = exponent > 0 ? fraction > 0 : fraction > 0x400000U;
+  const bool is_inexact = exponent > 0 ? fraction > 0 : fraction > 0x400000U;
   return static_cast<std::uint8_t>(
-      std::min(exponent + (rounds_up && is_between ? 1U : 0U), kLargest));
+      std::min(exponent + (rounds_up && is_inexact ? 1U : 0U), kLargest));
 }
 
 std::uint16_t f16_bits(float value) {

@@ -6,7 +6,7 @@
 namespace emu {
 
 /// Returns the value, with any NaN replaced by the one of GPU arithmetic, 0x7FFFFFFF.
-float canonical(float value);
+float canonicalize_nan(float value);
 
 /// Decode a float exactly; NaN stays NaN.
 float f16_value(std::uint16_t bits);

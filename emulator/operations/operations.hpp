@@ -29,16 +29,18 @@ std::span<const Operation> trap_operations();
 const Operation* find_operation(std::string_view mnemonic);
 
 /// Decoders for instructions that share a mnemonic with instructions of another file. The caller
-/// has already taken the modifier that selects the decoder and passes it as `what` or `is_load`.
+/// has already taken the modifier that selects the decoder and passes it as `suboperation` or
+/// `is_load`.
 void decode_warp_barrier(Decoder& decoder);     // bar.warp
 void decode_cluster_barrier(Decoder& decoder);  // barrier.cluster
 void decode_bulk_copy(Decoder& decoder);        // cp.async.bulk
 bool decode_bulk_groups(Decoder& decoder);      // groups of cp.async.bulk; false: nothing was taken
-void decode_tensor_allocation(Decoder& decoder, std::string_view what);  // tcgen05.alloc, ...
-void decode_tensor_move(Decoder& decoder, bool is_load);                 // tcgen05.ld and st
-void decode_tensor_wait(Decoder& decoder, bool is_load);                 // tcgen05.wait
-void decode_tensor_product(Decoder& decoder);                            // tcgen05.mma
-void decode_tensor_copy(Decoder& decoder);                               // tcgen05.cp
-void decode_tensor_commit(Decoder& decoder);                             // tcgen05.commit
+void decode_tensor_allocation(Decoder& decoder,
+                              std::string_view suboperation);  // tcgen05.alloc, ...
+void decode_tensor_move(Decoder& decoder, bool is_load);       // tcgen05.ld and st
+void decode_tensor_wait(Decoder& decoder, bool is_load);       // tcgen05.wait
+void decode_tensor_product(Decoder& decoder);                  // tcgen05.mma
+void decode_tensor_copy(Decoder& decoder);                     // tcgen05.cp
+void decode_tensor_commit(Decoder& decoder);                   // tcgen05.commit
 
 }  // namespace emu

@@ -12,7 +12,7 @@
 namespace emu {
 
 template <typename T>
-Vec<std::uint64_t> widened(const Vec<T>& values) {
+Vec<std::uint64_t> widen(const Vec<T>& values) {
   Vec<std::uint64_t> wide;
   for (int i = 0; i < kLanes; ++i) {
     wide.lanes[i] = values.lanes[i];
@@ -21,7 +21,7 @@ Vec<std::uint64_t> widened(const Vec<T>& values) {
 }
 
 template <typename T>
-Vec<T> narrowed(const Vec<std::uint64_t>& values) {
+Vec<T> narrow_to(const Vec<std::uint64_t>& values) {
   Vec<T> narrow;
   for (int i = 0; i < kLanes; ++i) {
     narrow.lanes[i] = static_cast<T>(values.lanes[i]);
@@ -39,7 +39,7 @@ T uniform_value(Warp& warp, const Op& op, Slot slot, Lanes lanes, FindingKind ki
   const T value = values.lanes[std::countr_zero(lanes)];
   for_each_lane(lanes, [&](int lane) {
     if (values.lanes[lane] != value) {
-      warp.stop(kind, op, lanes, fmt::format("lanes give different values for {}", what));
+      warp.stop(kind, op, lanes, fmt::format("lanes have different values for {}", what));
     }
   });
   return value;
@@ -49,9 +49,9 @@ T uniform_value(Warp& warp, const Op& op, Slot slot, Lanes lanes, FindingKind ki
 inline Vec<std::uint64_t> read_bits(const Warp& warp, Slot slot, int bits) {
   switch (bits) {
     case 16:
-      return widened(warp.read<std::uint16_t>(slot));
+      return widen(warp.read<std::uint16_t>(slot));
     case 32:
-      return widened(warp.read<std::uint32_t>(slot));
+      return widen(warp.read<std::uint32_t>(slot));
     default:
       return warp.read<std::uint64_t>(slot);
   }
@@ -62,10 +62,10 @@ inline void write_bits(Warp& warp, Slot slot, int bits, const Vec<std::uint64_t>
                        Lanes lanes, Lanes valid) {
   switch (bits) {
     case 16:
-      warp.write(slot, narrowed<std::uint16_t>(values), lanes, valid);
+      warp.write(slot, narrow_to<std::uint16_t>(values), lanes, valid);
       break;
     case 32:
-      warp.write(slot, narrowed<std::uint32_t>(values), lanes, valid);
+      warp.write(slot, narrow_to<std::uint32_t>(values), lanes, valid);
       break;
     default:
       warp.write(slot, values, lanes, valid);

@@ -8,34 +8,36 @@ namespace emu {
 namespace {
 
 Outcome run_fence_before(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
-  warp.tell_races([&](auto& races, auto actor) { races.tensor_fence_before(actor); });
+  warp.notify_races([&](auto& races, auto actor) { races.tensor_fence_before(actor); });
   return Outcome::kDone;
 }
 
 Outcome run_fence_after(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
-  warp.tell_races([&](auto& races, auto actor) { races.tensor_fence_after(actor); });
+  warp.notify_races([&](auto& races, auto actor) { races.tensor_fence_after(actor); });
   return Outcome::kDone;
 }
 
 void decode_tcgen05(Decoder& decoder) {
-  const std::string_view what = decoder.take_one_of(
+  const std::string_view suboperation = decoder.take_one_of(
       {"alloc", "dealloc", "relinquish_alloc_permit", "ld", "st", "wait::ld", "wait::st",
        "fence::before_thread_sync", "fence::after_thread_sync", "mma", "cp", "commit"});
-  if (what == "alloc" || what == "dealloc" || what == "relinquish_alloc_permit") {
-    decode_tensor_allocation(decoder, what);
-  } else if (what == "ld" || what == "st") {
-    decode_tensor_move(decoder, what == "ld");
-  } else if (what == "wait::ld" || what == "wait::st") {
-    decode_tensor_wait(decoder, what == "wait::ld");
-  } else if (what == "mma") {
+  if (suboperation == "alloc" || suboperation == "dealloc" ||
+      suboperation == "relinquish_alloc_permit") {
+    decode_tensor_allocation(decoder, suboperation);
+  } else if (suboperation == "ld" || suboperation == "st") {
+    decode_tensor_move(decoder, suboperation == "ld");
+  } else if (suboperation == "wait::ld" || suboperation == "wait::st") {
+    decode_tensor_wait(decoder, suboperation == "wait::ld");
+  } else if (suboperation == "mma") {
     decode_tensor_product(decoder);
-  } else if (what == "cp") {
+  } else if (suboperation == "cp") {
     decode_tensor_copy(decoder);
-  } else if (what == "commit") {
+  } else if (suboperation == "commit") {
     decode_tensor_commit(decoder);
   } else {
     decoder.expect_operands(0);
-    decoder.op().code = what == "fence::before_thread_sync" ? &run_fence_before : &run_fence_after;
+    decoder.op().code =
+        suboperation == "fence::before_thread_sync" ? &run_fence_before : &run_fence_after;
   }
 }
 

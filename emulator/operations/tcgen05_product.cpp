@@ -12,11 +12,11 @@ namespace {
 constexpr std::size_t kPartitionLanes =
     32;  // lanes of a partition, which one warp can access and which has its copy of the scales
 constexpr std::size_t kPartitions = kTensorLanes / kPartitionLanes;
-constexpr std::size_t kColumnsOfA =
+constexpr std::size_t kColumnsForA =
     8;  // columns in tensor memory for the 32 bytes of each row of A
 
-// Address without its two highest bits, which may repeat the byte index of the scale.
-constexpr std::uint32_t scale_place(std::uint32_t address) {
+// Removes the two highest bits of an address, which may repeat the byte index of the scale.
+constexpr std::uint32_t scale_address(std::uint32_t address) {
   return address & 0x3FFFFFFFU;
 }
 
@@ -58,7 +58,7 @@ std::vector<OutputPart> output_parts(const UmmaProduct& product,
   return parts;
 }
 
-// Place of the scales of `lines` lines: one byte of a word per line, down 32 lanes and then in the
+// Layout of the scales of `lines` lines: one byte of a word per line, down 32 lanes and then in the
 // next column; each partition has a copy.
 struct ScaleTable {
   std::size_t lines = 0;
@@ -72,62 +72,63 @@ struct ScaleTable {
   }
 };
 
-ScaleTable scales_of_a(const UmmaProduct& product, const UmmaInstruction& instruction) {
+ScaleTable scale_table_of_a(const UmmaProduct& product, const UmmaInstruction& instruction) {
   return {.lines = instruction.rows / product.form.blocks,
-          .column = tensor_column(scale_place(product.scale_a)),
+          .column = tensor_column(scale_address(product.scale_a)),
           .byte = instruction.scale_a_byte};
 }
 
-// Where the columns of D are split into halves, each half of the lanes has its scales.
-ScaleTable scales_of_b(const UmmaProduct& product, const UmmaInstruction& instruction,
-                       const OutputPart& part) {
+// If D is split into halves of columns, each half of the lanes holds the scales of its columns.
+ScaleTable scale_table_of_b(const UmmaProduct& product, const UmmaInstruction& instruction,
+                            const OutputPart& part) {
   const std::size_t halves = instruction.columns / part.columns;
   return {.lines = part.columns,
-          .column = tensor_column(scale_place(product.scale_b)),
+          .column = tensor_column(scale_address(product.scale_b)),
           .byte = instruction.scale_b_byte,
           .first_partition = part.first_lane / kPartitionLanes,
           .copies = kPartitions / halves};
 }
 
-Support check_place(std::string_view name, std::uint32_t address, std::size_t columns,
-                    bool may_be_in_the_middle) {
+CheckResult check_tensor_address(std::string_view name, std::uint32_t address, std::size_t columns,
+                                 bool allows_lane_16) {
   const std::size_t lane = tensor_lane(address);
-  if (lane != 0 && !(may_be_in_the_middle && lane == 16)) {
+  if (lane != 0 && !(allows_lane_16 && lane == 16)) {
     return {fmt::format("{}: the first lane is {}, but must be 0{}", name, lane,
-                        may_be_in_the_middle ? " or 16" : "")};
+                        allows_lane_16 ? " or 16" : "")};
   }
   if (tensor_column(address) + columns > kTensorColumns) {
-    return {fmt::format("{}: {} columns from {} on, but there are only {}", name, columns,
-                        tensor_column(address), kTensorColumns)};
+    return {fmt::format("{}: {} columns from column {} on exceed the {} columns of tensor memory",
+                        name, columns, tensor_column(address), kTensorColumns)};
   }
   return {};
 }
 
-Support check_scales(const UmmaProduct& product, const UmmaInstruction& instruction) {
+CheckResult check_scales(const UmmaProduct& product, const UmmaInstruction& instruction) {
   const OutputPart part = output_parts(product, instruction).front();
   if (part.columns != instruction.columns && part.columns % kPartitionLanes != 0) {
     return {
-        fmt::format("N is {}, and scales of columns that lie in halves of the lanes are "
-                    "supported for multiples of 64 alone",
+        fmt::format("N is {}, but must be a multiple of 64 where scales are split over halves of "
+                    "the lanes",
                     instruction.columns)};
   }
-  return check_place("A's scales", scale_place(product.scale_a),
-                     scales_of_a(product, instruction).columns(), false)
+  return check_tensor_address("A's scales", scale_address(product.scale_a),
+                              scale_table_of_a(product, instruction).columns(), false)
       .and_then([&] {
-        return check_place("B's scales", scale_place(product.scale_b),
-                           scales_of_b(product, instruction, part).columns(), false);
+        return check_tensor_address("B's scales", scale_address(product.scale_b),
+                                    scale_table_of_b(product, instruction, part).columns(), false);
       });
 }
 
 // Prefixes a refusal with the name and the bits of the descriptor.
-Support named(std::string_view name, std::uint64_t bits, const Support& support) {
-  return support ? Support{} : Support{fmt::format("{} {:#x}: {}", name, bits, support.reason)};
+CheckResult add_prefix(std::string_view name, std::uint64_t bits, const CheckResult& result) {
+  return result ? CheckResult{}
+                : CheckResult{fmt::format("{} {:#x}: {}", name, bits, result.reason)};
 }
 
-// Adds the ranges of a matrix in shared memory. Chunks of elements of less than 8 bits are not
-// full.
-void add_shared(std::vector<SharedRange>& to, std::size_t block, std::uint64_t bits,
-                const MatrixShape& shape, Element element) {
+// Adds the ranges of a matrix in shared memory. Elements of less than 8 bits do not fill their
+// chunk.
+void add_shared_ranges(std::vector<SharedRange>& to, std::size_t block, std::uint64_t bits,
+                       const MatrixShape& shape, Element element) {
   const auto bytes =
       static_cast<std::uint32_t>(kChunkBytes / bytes_of(element) * bits_of(element) / 8);
   const MatrixDescriptor descriptor = MatrixDescriptor::from_bits(bits);
@@ -136,9 +137,9 @@ void add_shared(std::vector<SharedRange>& to, std::size_t block, std::uint64_t b
     chunks.push_back(address_of(descriptor, shape, line, k));
   });
   std::ranges::sort(chunks);
-  const std::size_t before = to.size();
+  const std::size_t first_index = to.size();
   for (const std::uint32_t chunk : chunks) {
-    if (to.size() == before || to.back().first + to.back().bytes < chunk) {
+    if (to.size() == first_index || to.back().first + to.back().bytes < chunk) {
       to.push_back({.block = block, .first = chunk, .bytes = bytes});
     } else {
       to.back().bytes = chunk + bytes - to.back().first;
@@ -146,16 +147,16 @@ void add_shared(std::vector<SharedRange>& to, std::size_t block, std::uint64_t b
   }
 }
 
-void add_scales(std::vector<TensorRange>& to, std::size_t block, const ScaleTable& table) {
-  const std::size_t whole = table.lines / kPartitionLanes;
-  const std::size_t rest = table.lines % kPartitionLanes;
+void add_scale_ranges(std::vector<TensorRange>& to, std::size_t block, const ScaleTable& table) {
+  const std::size_t full_columns = table.lines / kPartitionLanes;
+  const std::size_t remaining_lines = table.lines % kPartitionLanes;
   for (std::size_t copy = 0; copy < table.copies; ++copy) {
     const std::size_t lane = (table.first_partition + copy) * kPartitionLanes;
-    if (whole != 0) {
-      to.push_back({block, lane, kPartitionLanes, table.column, whole});
+    if (full_columns != 0) {
+      to.push_back({block, lane, kPartitionLanes, table.column, full_columns});
     }
-    if (rest != 0) {
-      to.push_back({block, lane, rest, table.column + whole, 1});
+    if (remaining_lines != 0) {
+      to.push_back({block, lane, remaining_lines, table.column + full_columns, 1});
     }
   }
 }
@@ -165,15 +166,16 @@ bool is_disabled(const UmmaProduct& product, std::size_t block, std::size_t lane
 }
 
 // Adds the lanes of a part; if `is_written`, without the disabled ones.
-void add_lanes(std::vector<TensorRange>& to, const UmmaProduct& product, const OutputPart& part,
-               bool is_written, std::size_t column, std::size_t columns) {
-  const std::size_t before = to.size();
+void add_lane_ranges(std::vector<TensorRange>& to, const UmmaProduct& product,
+                     const OutputPart& part, bool is_written, std::size_t column,
+                     std::size_t columns) {
+  const std::size_t first_index = to.size();
   for (std::size_t row = 0; row < part.rows; ++row) {
     const std::size_t lane = part.lane(row);
     if (is_written && is_disabled(product, part.block, lane)) {
       continue;
     }
-    if (to.size() == before || to.back().lane + to.back().lanes != lane) {
+    if (to.size() == first_index || to.back().lane + to.back().lanes != lane) {
       to.push_back({part.block, lane, 0, column, columns});
     }
     ++to.back().lanes;
@@ -212,22 +214,23 @@ void read_lanes(Lines& lines, const UmmaMemory& memory, const OutputPart& part,
 }
 
 // Reads the scales of a table's lines, and checks that all copies are the same.
-Support read_scales(std::vector<std::uint8_t>& to, const UmmaMemory& memory,
-                    const ScaleTable& table, std::string_view name) {
+CheckResult read_scales(std::vector<std::uint8_t>& to, const UmmaMemory& memory,
+                        const ScaleTable& table, std::string_view name) {
   for (std::size_t line = 0; line < table.lines; ++line) {
-    const auto copy_of = [&](std::size_t copy) {
+    const auto read_copy = [&](std::size_t copy) {
       const std::size_t lane =
           (table.first_partition + copy) * kPartitionLanes + line % kPartitionLanes;
       const std::size_t column = table.column + line / kPartitionLanes;
       return static_cast<std::uint8_t>(memory.tensor[tensor_place(lane, column)] >>
                                        (8 * table.byte));
     };
-    to.push_back(copy_of(0));
+    to.push_back(read_copy(0));
     for (std::size_t copy = 1; copy < table.copies; ++copy) {
-      if (copy_of(copy) != to.back()) {
-        return {fmt::format("{}'s scale of line {} is {} in lanes from {} on, and {} from {} on",
-                            name, line, to.back(), table.first_partition * kPartitionLanes,
-                            copy_of(copy), (table.first_partition + copy) * kPartitionLanes)};
+      if (read_copy(copy) != to.back()) {
+        return {fmt::format(
+            "the copies of {}'s scale of line {} differ: {} in lanes from {} on, but {} from {} on",
+            name, line, to.back(), table.first_partition * kPartitionLanes, read_copy(copy),
+            (table.first_partition + copy) * kPartitionLanes)};
       }
     }
   }
@@ -235,8 +238,8 @@ Support read_scales(std::vector<std::uint8_t>& to, const UmmaMemory& memory,
 }
 
 // Reads the columns of B from all blocks, each of which holds a part.
-Lines lines_of_b(const UmmaProduct& product, const UmmaInstruction& instruction,
-                 std::span<const UmmaMemory> memory) {
+Lines read_b(const UmmaProduct& product, const UmmaInstruction& instruction,
+             std::span<const UmmaMemory> memory) {
   Lines lines{.element = instruction.b,
               .depth = product.form.depth(),
               .is_negated = instruction.is_b_negated};
@@ -246,8 +249,8 @@ Lines lines_of_b(const UmmaProduct& product, const UmmaInstruction& instruction,
   return lines;
 }
 
-Lines lines_of_a(const UmmaProduct& product, const UmmaInstruction& instruction,
-                 const UmmaMemory& memory, const OutputPart& part) {
+Lines read_a(const UmmaProduct& product, const UmmaInstruction& instruction,
+             const UmmaMemory& memory, const OutputPart& part) {
   Lines lines{.element = instruction.a,
               .depth = product.form.depth(),
               .is_negated = instruction.is_a_negated};
@@ -260,7 +263,7 @@ Lines lines_of_a(const UmmaProduct& product, const UmmaInstruction& instruction,
 }
 
 // Copies `count` of the lines.
-Lines lines_from(const Lines& lines, std::size_t first, std::size_t count) {
+Lines slice_lines(const Lines& lines, std::size_t first, std::size_t count) {
   const auto begin = lines.bits.begin() + static_cast<std::ptrdiff_t>(first * lines.depth);
   return {.element = lines.element,
           .count = count,
@@ -269,14 +272,14 @@ Lines lines_from(const Lines& lines, std::size_t first, std::size_t count) {
           .bits = {begin, begin + static_cast<std::ptrdiff_t>(count * lines.depth)}};
 }
 
-Support check_a(const UmmaProduct& product, const UmmaInstruction& instruction,
-                const OutputPart& part) {
+CheckResult check_a(const UmmaProduct& product, const UmmaInstruction& instruction,
+                    const OutputPart& part) {
   if (!product.form.is_a_in_tensor_memory) {
-    return named("A's descriptor", product.a,
-                 check_umma_matrix(product.a, instruction.shape_of_a(product.form)));
+    return add_prefix("A's descriptor", product.a,
+                      check_umma_matrix(product.a, instruction.shape_of_a(product.form)));
   }
   const auto a = static_cast<std::uint32_t>(product.a);
-  return check_place("A", a, kColumnsOfA, part.is_spread).and_then([&]() -> Support {
+  return check_tensor_address("A", a, kColumnsForA, part.is_spread).and_then([&]() -> CheckResult {
     if (tensor_lane(a) != tensor_lane(product.d)) {
       return {fmt::format("A's first lane is {}, but D's is {}", tensor_lane(a),
                           tensor_lane(product.d))};
@@ -287,19 +290,20 @@ Support check_a(const UmmaProduct& product, const UmmaInstruction& instruction,
 
 }  // namespace
 
-Support check_product(const UmmaProduct& product) {
+CheckResult check_product(const UmmaProduct& product) {
   const UmmaForm& form = product.form;
   const UmmaInstruction instruction = UmmaInstruction::from_bits(form, product.instruction);
   const OutputPart part = output_parts(product, instruction).front();
-  return named("the instruction descriptor", product.instruction,
-               check_instruction(form, product.instruction))
-      .and_then([&] { return check_place("D", product.d, part.columns, part.is_spread); })
+  return add_prefix("the instruction descriptor", product.instruction,
+                    check_instruction(form, product.instruction))
+      .and_then([&] { return check_tensor_address("D", product.d, part.columns, part.is_spread); })
       .and_then([&] { return check_a(product, instruction, part); })
       .and_then([&] {
-        return named("B's descriptor", product.b,
-                     check_umma_matrix(product.b, instruction.shape_of_b(form)));
+        return add_prefix("B's descriptor", product.b,
+                          check_umma_matrix(product.b, instruction.shape_of_b(form)));
       })
-      .and_then([&] { return form.has_scales() ? check_scales(product, instruction) : Support{}; });
+      .and_then(
+          [&] { return form.has_scales() ? check_scales(product, instruction) : CheckResult{}; });
 }
 
 UmmaAccesses accesses_of(const UmmaProduct& product) {
@@ -308,57 +312,59 @@ UmmaAccesses accesses_of(const UmmaProduct& product) {
   UmmaAccesses accesses;
   for (std::size_t block = 0; block < form.blocks; ++block) {
     if (!form.is_a_in_tensor_memory) {
-      add_shared(accesses.a, block, product.a, instruction.shape_of_a(form), instruction.a);
+      add_shared_ranges(accesses.a, block, product.a, instruction.shape_of_a(form), instruction.a);
     }
-    add_shared(accesses.b, block, product.b, instruction.shape_of_b(form), instruction.b);
+    add_shared_ranges(accesses.b, block, product.b, instruction.shape_of_b(form), instruction.b);
     if (form.has_scales()) {
-      add_scales(accesses.scales, block, scales_of_a(product, instruction));
+      add_scale_ranges(accesses.scales, block, scale_table_of_a(product, instruction));
     }
   }
   for (const OutputPart& part : output_parts(product, instruction)) {
-    add_lanes(accesses.d, product, part, true, tensor_column(product.d), part.columns);
+    add_lane_ranges(accesses.d, product, part, true, tensor_column(product.d), part.columns);
     if (form.is_a_in_tensor_memory) {
-      add_lanes(accesses.a_words, product, part, false,
-                tensor_column(static_cast<std::uint32_t>(product.a)), kColumnsOfA);
+      add_lane_ranges(accesses.a_words, product, part, false,
+                      tensor_column(static_cast<std::uint32_t>(product.a)), kColumnsForA);
     }
     if (form.has_scales()) {
-      add_scales(accesses.scales, part.block, scales_of_b(product, instruction, part));
+      add_scale_ranges(accesses.scales, part.block, scale_table_of_b(product, instruction, part));
     }
   }
   return accesses;
 }
 
-Support multiply(const UmmaProduct& product, std::span<const UmmaMemory> memory) {
+CheckResult multiply(const UmmaProduct& product, std::span<const UmmaMemory> memory) {
   const UmmaInstruction instruction = UmmaInstruction::from_bits(product.form, product.instruction);
-  const Lines all_of_b = lines_of_b(product, instruction, memory);
+  const Lines b_lines = read_b(product, instruction, memory);
   const SumRule rule{.precision = kUmmaPrecision,
                      .accumulator = instruction.accumulator,
                      .is_saturating = instruction.is_saturating};
   for (const OutputPart& part : output_parts(product, instruction)) {
-    const UmmaMemory& of_block = memory[part.block];
-    Lines a = lines_of_a(product, instruction, of_block, part);
-    Lines b = lines_from(all_of_b, part.first_column, part.columns);
+    const UmmaMemory& block_memory = memory[part.block];
+    Lines a = read_a(product, instruction, block_memory, part);
+    Lines b = slice_lines(b_lines, part.first_column, part.columns);
     if (product.form.has_scales()) {
-      Support support =
-          read_scales(a.scales, of_block, scales_of_a(product, instruction), "A").and_then([&] {
-            return read_scales(b.scales, of_block, scales_of_b(product, instruction, part), "B");
-          });
-      if (!support) {
-        return support;
+      CheckResult result =
+          read_scales(a.scales, block_memory, scale_table_of_a(product, instruction), "A")
+              .and_then([&] {
+                return read_scales(b.scales, block_memory,
+                                   scale_table_of_b(product, instruction, part), "B");
+              });
+      if (!result) {
+        return result;
       }
     }
     std::vector<std::uint32_t> d(part.rows * part.columns);
-    const auto words_of = [&](std::size_t row) {
-      return of_block.tensor.subspan(tensor_place(part.lane(row), tensor_column(product.d)),
-                                     part.columns);
+    const auto row_words = [&](std::size_t row) {
+      return block_memory.tensor.subspan(tensor_place(part.lane(row), tensor_column(product.d)),
+                                         part.columns);
     };
     for (std::size_t row = 0; product.adds && row < part.rows; ++row) {
-      std::ranges::copy(words_of(row), &d[row * part.columns]);
+      std::ranges::copy(row_words(row), &d[row * part.columns]);
     }
     multiply_add(a, b, d, rule);
     for (std::size_t row = 0; row < part.rows; ++row) {
       if (!is_disabled(product, part.block, part.lane(row))) {
-        std::copy_n(&d[row * part.columns], part.columns, words_of(row).begin());
+        std::copy_n(&d[row * part.columns], part.columns, row_words(row).begin());
       }
     }
   }

@@ -28,7 +28,7 @@ struct UmmaProduct {
 
 /// Checks the descriptors, and that the operands fit into tensor memory. The functions below
 /// require a product that passes.
-Support check_product(const UmmaProduct& product);
+CheckResult check_product(const UmmaProduct& product);
 
 /// Bytes of a block's shared memory. Block 0 is the only one, or that of even rank in a pair.
 struct SharedRange {
@@ -56,6 +56,6 @@ struct UmmaMemory {
 
 /// Computes D. `memory` has product.form.blocks entries, which must contain all accesses. Refuses
 /// if the copies of a scale factor in the groups of 32 lanes differ.
-Support multiply(const UmmaProduct& product, std::span<const UmmaMemory> memory);
+CheckResult multiply(const UmmaProduct& product, std::span<const UmmaMemory> memory);
 
 }  // namespace emu

@@ -1,4 +1,4 @@
-// Checks that instructions on tensor memory (tcgen05) share.
+// Checks common to the instructions on tensor memory (tcgen05).
 #include "emulator/operations/tensor_accesses.hpp"
 
 #include <algorithm>
@@ -17,26 +17,27 @@ std::size_t take_tensor_group(Decoder& decoder) {
 
 void require_tensor_blocks(Warp& warp, const Op& op, Lanes lanes, std::size_t blocks,
                            bool may_have_ended) {
-  std::size_t& of_kernel = warp.block().grid().tensor_blocks;
-  if (of_kernel != 0 && of_kernel != blocks) {
-    warp.stop(FindingKind::kIllegalOperand, op, lanes,
-              fmt::format("other instructions of the kernel have cta_group::{}, and all must have "
-                          "the same",
-                          of_kernel));
+  std::size_t& kernel_blocks = warp.block().grid().tensor_blocks;
+  if (kernel_blocks != 0 && kernel_blocks != blocks) {
+    warp.stop(
+        FindingKind::kIllegalOperand, op, lanes,
+        fmt::format("it has another cta_group than earlier instructions of the kernel, which have "
+                    "cta_group::{}",
+                    kernel_blocks));
   }
-  of_kernel = blocks;
+  kernel_blocks = blocks;
   if (blocks == 2) {
     const std::size_t peer = warp.block().rank() ^ 1U;
-    std::deque<Block>& all = warp.block().cluster().blocks();
-    if (peer >= all.size()) {
+    std::deque<Block>& cluster_blocks = warp.block().cluster().blocks();
+    if (peer >= cluster_blocks.size()) {
       warp.stop(FindingKind::kIllegalOperand, op, lanes,
                 fmt::format("block {} of a cluster of {} has no other block to form a pair with",
-                            warp.block().rank(), all.size()));
+                            warp.block().rank(), cluster_blocks.size()));
     }
-    if (all[peer].is_done() && !may_have_ended) {
+    if (cluster_blocks[peer].is_done() && !may_have_ended) {
       warp.stop(FindingKind::kLifetime, op, lanes,
                 fmt::format("block ({}), the other one of the pair, has ended",
-                            fmt::join(all[peer].index(), ",")));
+                            fmt::join(cluster_blocks[peer].index(), ",")));
     }
   }
 }
@@ -72,24 +73,28 @@ std::string tensor_place_text(const Block& block, const races::Conflict& conflic
 void require_allocated(Warp& warp, const Op& op, Lanes lanes, Block& block,
                        const TensorRange& range) {
   if (block.is_done()) {
-    warp.stop(
-        FindingKind::kLifetime, op, lanes,
-        fmt::format("tensor memory of block ({}), which has ended", fmt::join(block.index(), ",")));
+    warp.stop(FindingKind::kLifetime, op, lanes,
+              fmt::format("it accesses tensor memory of block ({}), which has ended",
+                          fmt::join(block.index(), ",")));
   }
   if (range.lane + range.lanes > kTensorLanes ||
       !block.tensor.is_allocated(range.column, range.columns)) {
     warp.stop(FindingKind::kOutOfBounds, op, lanes,
-              fmt::format("{} of tensor memory: columns that are allocated: {}", range_text(range),
-                          block.tensor.text()));
+              fmt::format("{} of tensor memory are not all allocated; allocated columns: {}",
+                          range_text(range), block.tensor.text()));
   }
-  for (const TensorAllocation& given : block.tensor.given_back_by_other) {
-    if (range.column < given.first + given.columns && given.first < range.column + range.columns) {
+  for (const TensorAllocation& deallocation : block.tensor.deallocated_by_peer) {
+    if (range.column < deallocation.first + deallocation.columns &&
+        deallocation.first < range.column + range.columns) {
       warp.stop(
           FindingKind::kLifetime, op, lanes,
-          fmt::format("{} of tensor memory: block ({}), the other one of the pair, deallocates "
-                      "columns {} to {} (line {}), and no synchronisation orders this before that",
-                      range_text(range), fmt::join(given.warp->block().index(), ","), given.first,
-                      given.first + given.columns - 1, given.op->instruction->line));
+          fmt::format(
+              "it accesses {} of tensor memory, but block ({}), the other one of the pair, "
+              "deallocates columns {} to {} (line {}), and no synchronisation orders the access "
+              "before that",
+              range_text(range), fmt::join(deallocation.warp->block().index(), ","),
+              deallocation.first, deallocation.first + deallocation.columns - 1,
+              deallocation.op->instruction->line));
     }
   }
 }

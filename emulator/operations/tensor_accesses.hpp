@@ -1,4 +1,4 @@
-// Checks that instructions on tensor memory (tcgen05) share: for the pair of blocks, and for
+// Checks common to the instructions on tensor memory (tcgen05): of the pair of blocks, and of
 // accesses.
 #pragma once
 

@@ -24,7 +24,7 @@ Parts parts_of_format(const Format& format, std::uint32_t bits) {
     parts.is_infinite = fraction == 0;
     parts.significand = 1;
   } else if (exponent == ones && fraction == (1U << format.fraction_bits) - 1) {
-    parts.is_nan = format.has_nan_at_the_end;
+    parts.is_nan = format.has_nan_at_maximum;
   }
   if (!parts.is_nan && !parts.is_infinite) {
     parts.significand = exponent == 0 ? fraction : fraction | (1U << format.fraction_bits);
@@ -38,7 +38,7 @@ Parts parts_of_format(const Format& format, std::uint32_t bits) {
 }
 
 // Divides by 2^bits, truncating towards zero.
-std::int64_t cut(std::int64_t value, int bits) {
+std::int64_t shift_towards_zero(std::int64_t value, int bits) {
   if (bits <= 0) {
     return value << static_cast<unsigned>(-bits);
   }
@@ -50,19 +50,20 @@ std::int64_t cut(std::int64_t value, int bits) {
 }
 
 // Converts sum * 2^exponent to binary32 with `fraction_bits`, truncating towards zero.
-float cut_to_f32(std::int64_t sum, int exponent, int fraction_bits) {
+float truncate_to_f32(std::int64_t sum, int exponent, int fraction_bits) {
   if (sum == 0) {
     return 0.0F;
   }
   std::int64_t magnitude = std::abs(sum);
   const int width = 64 - std::countl_zero(static_cast<std::uint64_t>(magnitude));
   // Number of bits to drop, including those of subnormal results.
-  const int drop = std::max({width - 1 - fraction_bits, -126 - fraction_bits - exponent, 0});
-  magnitude = drop > 62 ? 0 : magnitude >> static_cast<unsigned>(drop);
+  const int dropped_bits =
+      std::max({width - 1 - fraction_bits, -126 - fraction_bits - exponent, 0});
+  magnitude = dropped_bits > 62 ? 0 : magnitude >> static_cast<unsigned>(dropped_bits);
   if (magnitude == 0) {
     return 0.0F;  // also for a negative sum
   }
-  double value = std::ldexp(static_cast<double>(magnitude), exponent + drop);
+  double value = std::ldexp(static_cast<double>(magnitude), exponent + dropped_bits);
   value = std::min(value, static_cast<double>(std::numeric_limits<float>::max()) * 2);
   const auto result = value > static_cast<double>(std::numeric_limits<float>::max())
                           ? std::numeric_limits<float>::infinity()
@@ -83,7 +84,7 @@ FusedSum exact_sum(std::span<const Parts> a, std::span<const Parts> b, const Par
   bool is_nan = start.is_nan;
   bool has_positive = start.is_infinite && start.significand > 0;
   bool has_negative = start.is_infinite && start.significand < 0;
-  int top = precision.lowest_top;
+  int top = precision.min_top;
   if (!start.is_infinite && start.significand != 0) {
     top = std::max(top, start.top);
   }
@@ -105,11 +106,12 @@ FusedSum exact_sum(std::span<const Parts> a, std::span<const Parts> b, const Par
     return {.is_infinite = true, .sum = has_positive ? 1 : -1};
   }
   const int unit = top - precision.sum_bits;
-  std::int64_t sum = start.significand != 0 ? cut(start.significand, unit - start.exponent) : 0;
+  std::int64_t sum =
+      start.significand != 0 ? shift_towards_zero(start.significand, unit - start.exponent) : 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const std::int64_t product = a[i].significand * b[i].significand;
     if (product != 0) {
-      sum += cut(product, unit - (a[i].exponent + b[i].exponent));
+      sum += shift_towards_zero(product, unit - (a[i].exponent + b[i].exponent));
     }
   }
   return {.sum = sum, .unit = unit};
@@ -139,7 +141,7 @@ float fused_sum(std::span<const Parts> a, std::span<const Parts> b, float c, Pre
     return result.sum > 0 ? std::numeric_limits<float>::infinity()
                           : -std::numeric_limits<float>::infinity();
   }
-  return cut_to_f32(result.sum, result.unit, precision.result_bits);
+  return truncate_to_f32(result.sum, result.unit, precision.result_bits);
 }
 
 std::uint16_t fused_sum_of_f16(std::span<const Parts> a, std::span<const Parts> b, std::uint16_t c,

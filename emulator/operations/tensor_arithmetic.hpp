@@ -24,7 +24,7 @@ struct Format {
   int exponent_bits;
   int fraction_bits;
   bool has_infinity;        // the highest exponent is for infinity and NaN
-  bool has_nan_at_the_end;  // the code of the greatest magnitude is NaN
+  bool has_nan_at_maximum;  // the code of the greatest magnitude is NaN
 };
 /// Returns the format of a float element.
 constexpr Format format_of(Element element) {
@@ -54,7 +54,7 @@ enum class Accumulator : std::uint8_t { kF32, kF16, kS32 };
 struct Parts {
   std::int64_t significand = 0;  // integer with sign
   int exponent = 0;              // exponent of the significand's unit
-  int top = 0;  // exponent according to the format's bits, to which terms are aligned
+  int top = 0;                   // exponent that the bits encode; of a subnormal, the minimum
   bool is_nan = false;
   bool is_infinite = false;  // with the sign of the significand, which is +-1
 };
@@ -65,16 +65,16 @@ Parts parts_of_f32(float value);
 /// Decodes a float element.
 Parts parts_of(Element element, std::uint16_t bits);
 
-/// Lower limits for the largest exponent of a step: that of binary32, and none.
-constexpr int kLowestTop = -126;
-constexpr int kNoLowestTop = -0x10000;
+/// Lower limits for the largest exponent of a step: the limit of binary32, and no limit.
+constexpr int kMinTop = -126;
+constexpr int kNoMinTop = -0x10000;
 
 /// Precision of a tensor core's step: bits kept below the largest exponent of all terms, fraction
 /// bits of the result, and the lower limit for the largest exponent.
 struct Precision {
   int sum_bits = 25;
   int result_bits = 23;
-  int lowest_top = kLowestTop;
+  int min_top = kMinTop;
 };
 /// Precision of wgmma on Hopper, which keeps fewer bits for 8-bit floats.
 constexpr Precision wgmma_precision(Element element) {
@@ -82,7 +82,7 @@ constexpr Precision wgmma_precision(Element element) {
 }
 /// Precision of tcgen05.mma for floats without scales per 16 elements (sf-tensor/tcgen05,
 /// tcgen05_model/MODEL.md, measured on a B200; microsoft/MMA-Sim).
-constexpr Precision kUmmaPrecision{25, 23, kNoLowestTop};
+constexpr Precision kUmmaPrecision{25, 23, kNoMinTop};
 
 /// Returns c + sum of a[i] * b[i], computed as one step of a tensor core: every term is truncated
 /// (towards zero) at `sum_bits` below the largest exponent of all terms, and the sum is truncated
@@ -90,7 +90,7 @@ constexpr Precision kUmmaPrecision{25, 23, kNoLowestTop};
 /// A zero sum is +0; NaN is 0x7FFFFFFF. (arXiv:2511.10909 and microsoft/MMA-Sim, mmasim/simulator.)
 float fused_sum(std::span<const Parts> a, std::span<const Parts> b, float c, Precision precision);
 
-/// Returns the same sum in binary16, by bits: rounded to nearest, ties to even; result_bits is
+/// Returns the bits of the same sum in binary16, rounded to nearest, ties to even; result_bits is
 /// ignored. NaN is 0x7FFF.
 std::uint16_t fused_sum_of_f16(std::span<const Parts> a, std::span<const Parts> b, std::uint16_t c,
                                Precision precision);

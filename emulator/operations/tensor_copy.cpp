@@ -26,25 +26,25 @@ constexpr std::size_t kMbarrier = 2;
 constexpr std::size_t kMask = 3;  // for a multicast
 constexpr std::size_t kSize = 4;  // for plain bytes
 constexpr std::size_t kPolicy = 5;
-constexpr std::array<std::string_view, kMaxOperands> kNames = {
+constexpr std::array<std::string_view, kMaxOperands> kSlotNames = {
     "the address in shared memory", "the address", "the mbarrier's address",
     "the mask of blocks",           "the size",    "the cache policy"};
 
 struct BulkTransfer {
   AddressOperand shared{};
-  AddressOperand global{};    // global memory, or the tensor map
-  AddressOperand mbarrier{};  // for a load
-  bool is_to_own = false;     // load to .shared::cta
-  bool is_of_pair = false;    // cta_group::2: the mbarrier of either block may count
+  AddressOperand global{};       // global memory, or the tensor map
+  AddressOperand mbarrier{};     // for a load
+  bool is_to_own_block = false;  // load to .shared::cta
+  bool is_pair = false;          // cta_group::2: the mbarrier of either block may count
 };
 
 constexpr std::uint32_t kOffsetMask = (1U << kRankShift) - 1;
 
-void require_multiple(const Warp& warp, const Op& op, int lane, std::string_view what,
+void require_multiple(const Warp& warp, const Op& op, int lane, std::string_view name,
                       std::uint64_t value, std::uint64_t unit) {
   if (value % unit != 0) {
     warp.stop(FindingKind::kMisaligned, op, lane_bit(lane),
-              fmt::format("{} {:#x} is not a multiple of {}", what, value, unit));
+              fmt::format("{} {:#x} is not a multiple of {}", name, value, unit));
   }
 }
 
@@ -58,26 +58,28 @@ void require_swizzle_start(Warp& warp, const Op& op, int lane, std::uint64_t sha
                            TensorMapSwizzle swizzle) {
   const std::uint32_t period = swizzle_period(swizzle);
   if (period != 0 && shared % period != 0 && warp.block().grid().checks_swizzle_starts) {
-    warp.stop(FindingKind::kMisaligned, op, lane_bit(lane),
-              fmt::format("the box begins at {:#x} in shared memory, but the swizzle of {} bytes "
-                          "repeats every {}: its beginning is swizzled as byte {} of the pattern",
-                          shared, period / 8, period, shared % period));
+    warp.stop(
+        FindingKind::kMisaligned, op, lane_bit(lane),
+        fmt::format(
+            "the box begins at {:#x} in shared memory, but the pattern of the swizzle of {} bytes "
+            "repeats every {} bytes, so that the box begins at byte {} of the pattern",
+            shared, period / 8, period, shared % period));
   }
 }
 
 // Reads the tensor map at the lane's address.
-TensorMapDesc map_of(Warp& warp, const Op& op, int lane) {
+TensorMapDesc read_tensor_map(Warp& warp, const Op& op, int lane) {
   const std::uint64_t address = address_of(warp, op.get<BulkTransfer>().global, lane);
-  const auto illegal = [&](const std::string& why) {
+  const auto stop_at_map = [&](const std::string& reason) {
     warp.stop(FindingKind::kIllegalTensorMap, op, lane_bit(lane),
-              fmt::format("at {:#x}: {}", address, why));
+              fmt::format("at {:#x}: {}", address, reason));
   };
   if (address / kWindowBytes * kWindowBytes == kSharedWindow ||
       address / kWindowBytes * kWindowBytes == kLocalWindow) {
-    illegal("a tensor map must lie in global memory or in a parameter");
+    stop_at_map("a tensor map must lie in global memory or in a parameter");
   }
   if (address % kTensorMapAlignment != 0) {
-    illegal(fmt::format("its address is not a multiple of {}", kTensorMapAlignment));
+    stop_at_map(fmt::format("its address is not a multiple of {}", kTensorMapAlignment));
   }
   const Memory memory =
       resolve_unaligned(warp, op, lane, MemorySpace::kGeneric, address, kTensorMapBytes);
@@ -89,10 +91,10 @@ TensorMapDesc map_of(Warp& warp, const Op& op, int lane) {
   try {
     map = decode_tensor_map({memory.bytes, kTensorMapBytes});
   } catch (const Error& error) {
-    illegal(error.what());
+    stop_at_map(error.what());
   }
   if (static_cast<std::size_t>(map.rank) != op.list.size()) {
-    illegal(
+    stop_at_map(
         fmt::format("it has {} dimensions, but the instruction has {}", map.rank, op.list.size()));
   }
   return map;
@@ -104,10 +106,10 @@ struct Extent {
   std::uint64_t alignment = kBoxUnit;
 };
 
-Extent extent_of(Warp& warp, const Op& op, int lane, BulkCopy& copy) {
+Extent copy_extent(Warp& warp, const Op& op, int lane, BulkCopy& copy) {
   if (!op.list.empty()) {
-    copy.map = map_of(warp, op, lane);
-    return {.bytes = shape_of_box(copy.map).extent(), .alignment = kBoxAlignment};
+    copy.map = read_tensor_map(warp, op, lane);
+    return {.bytes = box_shape(copy.map).extent(), .alignment = kBoxAlignment};
   }
   const auto size = warp.read_lane<std::uint32_t>(op.slots[kSize], lane);
   require_multiple(warp, op, lane, "the size", size, kBoxUnit);
@@ -120,14 +122,14 @@ void add_pieces(Warp& warp, const Op& op, int lane, std::uint32_t shared, const 
   if (op.list.empty()) {
     const std::uint64_t global = address_of(warp, op.get<BulkTransfer>().global, lane);
     require_multiple(warp, op, lane, "the address", global, kBoxUnit);
-    copy.pieces = pieces_of_line(global, shared, static_cast<std::uint32_t>(extent.bytes));
+    copy.pieces = split_bytes(global, shared, static_cast<std::uint32_t>(extent.bytes));
     return;
   }
   const bool is_store = op.slots[kMbarrier] == kNoSlot;
   std::array<std::int32_t, 5> coordinates{};
   for (std::size_t i = 0; i < op.list.size(); ++i) {
     coordinates.at(i) = warp.read_lane<std::int32_t>(op.list[i], lane);
-    // Elements behind the end are left out, but the box must not begin before the tensor (PTX ISA,
+    // A store skips elements behind the end, but the box must not begin before the tensor (PTX ISA,
     // restrictions on tensor copies to global memory). An H100 stops with an illegal instruction.
     if (coordinates.at(i) < 0 && is_store) {
       warp.stop(
@@ -143,16 +145,16 @@ void add_pieces(Warp& warp, const Op& op, int lane, std::uint32_t shared, const 
               fmt::format("coordinate 0 is {}: {} bytes, not a multiple of {}", coordinates[0],
                           begin, kBoxUnit));
   }
-  copy.pieces = pieces_of_box(copy.map, shared, coordinates, is_store);
+  copy.pieces = split_box(copy.map, shared, coordinates, is_store);
 }
 
 // Returns the destination blocks of a load, and the blocks whose mbarriers count it: without
 // cta_group::2, each block's own.
-std::vector<BulkTarget> targets_of(Warp& warp, const Op& op, int lane, std::uint64_t shared,
-                                   std::uint32_t mbarrier_rank) {
-  const bool is_of_pair = op.get<BulkTransfer>().is_of_pair;
+std::vector<BulkTarget> load_targets(Warp& warp, const Op& op, int lane, std::uint64_t shared,
+                                     std::uint32_t mbarrier_rank) {
+  const bool is_pair = op.get<BulkTransfer>().is_pair;
   const auto target = [&](std::uint32_t rank) {
-    return BulkTarget{rank, is_of_pair ? (rank & ~1U) | (mbarrier_rank & 1U) : rank};
+    return BulkTarget{rank, is_pair ? (rank & ~1U) | (mbarrier_rank & 1U) : rank};
   };
   if (op.slots[kMask] == kNoSlot) {
     return {target(static_cast<std::uint32_t>(shared >> kRankShift))};
@@ -165,8 +167,8 @@ std::vector<BulkTarget> targets_of(Warp& warp, const Op& op, int lane, std::uint
         fmt::format("the mask of blocks is {:#x}, but the cluster has {} blocks", mask, blocks));
   }
   std::vector<BulkTarget> targets;
-  for (std::uint32_t left = mask; left != 0; left &= left - 1) {
-    targets.push_back(target(static_cast<std::uint32_t>(std::countr_zero(left))));
+  for (std::uint32_t remaining = mask; remaining != 0; remaining &= remaining - 1) {
+    targets.push_back(target(static_cast<std::uint32_t>(std::countr_zero(remaining))));
   }
   return targets;
 }
@@ -183,7 +185,7 @@ template <typename Use>
 void for_each_global_part(const BulkCopy& copy, Use&& use) {
   for (const CopyPiece& piece : copy.pieces) {
     if (piece.first < piece.last) {
-      use(global_part(copy, piece), piece.last - piece.first);
+      use(resolve_global(copy, piece), piece.last - piece.first);
     }
   }
 }
@@ -214,7 +216,7 @@ void check_store(const BulkCopy& copy) {
 
 void start_load(Warp& warp, const Op& op, int lane) {
   BulkCopy copy{.warp = warp, .op = op, .lane = lane};
-  const Extent extent = extent_of(warp, op, lane, copy);
+  const Extent extent = copy_extent(warp, op, lane, copy);
   const std::uint64_t shared = shared_address(warp, op, lane);
   const BulkTransfer& transfer = op.get<BulkTransfer>();
   const std::uint64_t mbarrier = address_of(warp, transfer.mbarrier, lane) % kWindowBytes;
@@ -223,24 +225,24 @@ void start_load(Warp& warp, const Op& op, int lane) {
   const auto offset = static_cast<std::uint32_t>(shared & kOffsetMask);
   const auto mbarrier_offset = static_cast<std::uint32_t>(mbarrier & kOffsetMask);
   resolve_unaligned(warp, op, lane,
-                    transfer.is_to_own ? MemorySpace::kShared : MemorySpace::kClusterShared, shared,
-                    extent.bytes);
-  // Either mbarrier of a pair of blocks (cta_group::2) may count; for a multicast, in each pair the
-  // block of the same parity.
-  const std::uint64_t apart = (shared ^ mbarrier) >> kRankShift;
-  if (apart > (transfer.is_of_pair ? 1 : 0)) {
+                    transfer.is_to_own_block ? MemorySpace::kShared : MemorySpace::kClusterShared,
+                    shared, extent.bytes);
+  // The mbarrier of either block of a pair (cta_group::2) may count the bytes; for a multicast,
+  // that of the block of the same parity in each pair.
+  const std::uint64_t rank_difference = (shared ^ mbarrier) >> kRankShift;
+  if (rank_difference > (transfer.is_pair ? 1 : 0)) {
     warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
               fmt::format("the mbarrier {:#x} is in another {} than the destination {:#x}",
-                          mbarrier, transfer.is_of_pair ? "pair of blocks" : "block", shared));
+                          mbarrier, transfer.is_pair ? "pair of blocks" : "block", shared));
   }
   // A multicast writes to the same offset in each block, whichever block the addresses name.
   const std::vector<BulkTarget> targets =
-      targets_of(warp, op, lane, shared, static_cast<std::uint32_t>(mbarrier >> kRankShift));
+      load_targets(warp, op, lane, shared, static_cast<std::uint32_t>(mbarrier >> kRankShift));
   std::vector<const Mbarrier*> mbarriers;
   for (const BulkTarget& target : targets) {
     const std::uint64_t base = std::uint64_t{target.mbarrier_rank} << kRankShift;
     const Mbarrier& counter =
-        mbarrier_at(warp, op, lane, MemorySpace::kClusterShared, base | mbarrier_offset);
+        find_mbarrier(warp, op, lane, MemorySpace::kClusterShared, base | mbarrier_offset);
     require_initialized(warp, op, lane_bit(lane), counter, true);
     mbarriers.push_back(&counter);
   }
@@ -256,7 +258,7 @@ void start_load(Warp& warp, const Op& op, int lane) {
 
 void start_store(Warp& warp, const Op& op, int lane) {
   BulkCopy copy{.warp = warp, .op = op, .lane = lane};
-  const Extent extent = extent_of(warp, op, lane, copy);
+  const Extent extent = copy_extent(warp, op, lane, copy);
   const std::uint64_t shared = shared_address(warp, op, lane);
   require_multiple(warp, op, lane, "the address in shared memory", shared, extent.alignment);
   require_swizzle_start(warp, op, lane, shared, copy.map.swizzle);
@@ -278,7 +280,7 @@ void start_store(Warp& warp, const Op& op, int lane) {
 Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
   for (std::size_t i = 0; i < kMaxOperands; ++i) {
     if (op.slots.at(i) != kNoSlot) {
-      warp.require_valid(op.slots.at(i), op, lanes, kNames.at(i));
+      warp.require_valid(op.slots.at(i), op, lanes, kSlotNames.at(i));
     }
   }
   for (const Slot coordinate : op.list) {
@@ -332,10 +334,10 @@ void decode_copy(Decoder& decoder) {
     decoder.require("shared::cta");
   }
   const bool is_multicast = is_cluster && decoder.take("multicast::cluster");
-  BulkTransfer transfer{.is_to_own = is_load && !is_cluster};
+  BulkTransfer transfer{.is_to_own_block = is_load && !is_cluster};
   if (is_load && is_tensor) {
-    transfer.is_of_pair = decoder.take("cta_group::2");
-    if (!transfer.is_of_pair) {
+    transfer.is_pair = decoder.take("cta_group::2");
+    if (!transfer.is_pair) {
       decoder.take("cta_group::1");
     }
   }
@@ -344,14 +346,14 @@ void decode_copy(Decoder& decoder) {
   decoder.expect_operands(std::size_t{2} + (is_tensor ? 0 : 1) + (is_load ? 1 : 0) +
                           (is_multicast ? 1 : 0) + (has_policy ? 1 : 0));
 
-  const syntax::Operand& there = decoder.operand(is_load ? 1 : 0);
-  transfer.global = take_address(decoder, there);
+  const syntax::Operand& global_operand = decoder.operand(is_load ? 1 : 0);
+  transfer.global = take_address(decoder, global_operand);
   if (transfer.global.bits != 64) {
     decoder.fail("an address in global memory must have 64 bits");
   }
   if (is_tensor) {
-    take_coordinates(decoder, there, dims);
-  } else if (there.parts.size() != 1) {
+    take_coordinates(decoder, global_operand, dims);
+  } else if (global_operand.parts.size() != 1) {
     decoder.fail("expected [an address]");
   }
   std::size_t next = 2;

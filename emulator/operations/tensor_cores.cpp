@@ -32,10 +32,15 @@ struct Issue {
   races::View shared{};
   races::TensorView tensor{};
 
-  Issue(Warp& in_warp, const Op& of_op, int of_lane, std::size_t of_blocks, std::uint64_t in_form)
-      : warp(in_warp), op(of_op), lane(of_lane), blocks(of_blocks), form(in_form) {
+  Issue(Warp& issuing_warp, const Op& issued_op, int issuing_lane, std::size_t block_count,
+        std::uint64_t operation_form)
+      : warp(issuing_warp),
+        op(issued_op),
+        lane(issuing_lane),
+        blocks(block_count),
+        form(operation_form) {
     if (races::ClusterRaces* const races = warp.races(); races != nullptr) {
-      const std::uint32_t operation = operation_of(warp, op);
+      const std::uint32_t operation = operation_number(warp, op);
       issue = races->issue_tensor(warp.actor(), lane);
       shared = races->tensor_shared_view(warp.actor(), operation, issue);
       tensor = races->tensor_view(warp.actor(), operation, issue, form);
@@ -63,7 +68,7 @@ struct Issue {
 };
 
 // Identifies products into the same accumulator with the same shape.
-std::uint64_t form_of(const UmmaProduct& product) {
+std::uint64_t product_form(const UmmaProduct& product) {
   const UmmaInstruction instruction = UmmaInstruction::from_bits(product.form, product.instruction);
   return std::uint64_t{product.d} | std::uint64_t{instruction.rows} << 32U |
          std::uint64_t{instruction.columns} << 48U;
@@ -86,7 +91,7 @@ constexpr std::array<std::string_view, 7> kProductNames = {"the address of D",
                                                            "the address of A's scale factors",
                                                            "the address of B's scale factors"};
 
-UmmaProduct product_of(Warp& warp, const Op& op, int lane) {
+UmmaProduct read_product(Warp& warp, const Op& op, int lane) {
   const std::vector<Slot>& list = op.list;
   const TensorProductOp& details = op.get<TensorProductOp>();
   UmmaProduct product{.form = details.form};
@@ -117,10 +122,10 @@ Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
     }
   }
   for_each_lane(lanes, [&](int lane) {
-    const UmmaProduct product = product_of(warp, op, lane);
+    const UmmaProduct product = read_product(warp, op, lane);
     warp.require(check_product(product), FindingKind::kIllegalOperand, op, lane_bit(lane));
     UmmaAccesses accesses = accesses_of(product);
-    const Issue issue(warp, op, lane, product.form.blocks, form_of(product));
+    const Issue issue(warp, op, lane, product.form.blocks, product_form(product));
     issue.read_shared(accesses.a, "A");
     issue.read_shared(accesses.b, "B");
     issue.access_tensor(accesses.a_words, false);
@@ -138,7 +143,7 @@ struct CopyForm {
   std::string_view multicast;
   std::size_t rows;
   std::size_t bytes;
-  std::array<std::size_t, 4> from;  // first row for each 32 lanes
+  std::array<std::size_t, 4> first_rows;  // first row for each group of 32 lanes
 };
 constexpr std::array<CopyForm, 5> kCopyForms = {{
     {"128x256b", "", 128, 32, {0, 32, 64, 96}},
@@ -148,15 +153,15 @@ constexpr std::array<CopyForm, 5> kCopyForms = {{
     {"32x128b", "warpx4", 32, 16, {0, 0, 0, 0}},
 }};
 
-std::vector<TensorCopyUnit> units_of(const CopyForm& form, std::uint64_t descriptor,
-                                     std::size_t column) {
+std::vector<TensorCopyUnit> copy_units(const CopyForm& form, std::uint64_t descriptor,
+                                       std::size_t column) {
   const MatrixShape shape{.lines = form.rows, .depth = form.bytes, .element_bytes = 1};
   const MatrixDescriptor matrix = MatrixDescriptor::from_bits(descriptor);
   std::vector<TensorCopyUnit> units;
   for (std::size_t lane = 0; lane < kTensorLanes; ++lane) {
     for (std::size_t byte = 0; byte < form.bytes; byte += kChunkBytes) {
       units.push_back(
-          {.shared = address_of(matrix, shape, form.from.at(lane / 32) + lane % 32, byte),
+          {.shared = address_of(matrix, shape, form.first_rows.at(lane / 32) + lane % 32, byte),
            .lane = lane,
            .column = column + byte / 4});
     }
@@ -181,18 +186,18 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
     const auto address = static_cast<std::uint32_t>(address_of(warp, details.to, lane));
     const auto descriptor = warp.read_lane<std::uint64_t>(op.slots[1], lane);
     const MatrixShape shape{.lines = form.rows, .depth = form.bytes, .element_bytes = 1};
-    if (const Support support = check_umma_matrix(descriptor, shape); !support) {
+    if (const CheckResult result = check_umma_matrix(descriptor, shape); !result) {
       warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
-                fmt::format("the descriptor {:#x}: {}", descriptor, support.reason));
+                fmt::format("the descriptor {:#x}: {}", descriptor, result.reason));
     }
     if (tensor_lane(address) != 0) {
       warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
-                fmt::format("its 128 lanes of tensor memory cannot begin at lane {}",
+                fmt::format("its 128 lanes of tensor memory must begin at lane 0, not at lane {}",
                             tensor_lane(address)));
     }
     const std::size_t column = tensor_column(address);
     const Issue issue(warp, op, lane, details.blocks, races::kCopyForm);
-    std::vector<TensorCopyUnit> units = units_of(form, descriptor, column);
+    std::vector<TensorCopyUnit> units = copy_units(form, descriptor, column);
     for (std::size_t i = 0; i < details.blocks; ++i) {
       const TensorRange destination{.block = i,
                                     .lanes = kTensorLanes,
@@ -237,35 +242,35 @@ Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
     }
     const Issue issue(warp, op, lane, details.blocks, 0);
     std::vector<std::uint64_t> mbarriers;
-    for (std::uint32_t left = mask; left != 0; left &= left - 1) {
-      const auto rank = static_cast<std::uint64_t>(std::countr_zero(left));
+    for (std::uint32_t remaining = mask; remaining != 0; remaining &= remaining - 1) {
+      const auto rank = static_cast<std::uint64_t>(std::countr_zero(remaining));
       mbarriers.push_back(rank << kRankShift | (address & ((1U << kRankShift) - 1)));
       Mbarrier& mbarrier =
-          mbarrier_at(warp, op, lane, MemorySpace::kClusterShared, mbarriers.back());
+          find_mbarrier(warp, op, lane, MemorySpace::kClusterShared, mbarriers.back());
       require_initialized(warp, op, lane_bit(lane), mbarrier, false);
       if (warp.races() != nullptr) {
-        std::erase_if(mbarrier.others_arrivals, [&](const races::Access& arrival) {
+        std::erase_if(mbarrier.remote_arrivals, [&](const races::Access& arrival) {
           return arrival.party == issue.tensor.access.party;
         });
-        mbarrier.others_arrivals.push_back(issue.tensor.access);
+        mbarrier.remote_arrivals.push_back(issue.tensor.access);
       }
     }
-    races::Order brought;
+    races::Order released;
     if (warp.races() != nullptr) {
-      brought = warp.races()->tensor_commit(warp.actor(), issue.issue);
+      released = warp.races()->tensor_commit(warp.actor(), issue.issue);
     }
     warp.block().cluster().start(
         std::make_unique<TensorCommit>(warp, op, lane, details.blocks, std::move(mbarriers),
-                                       std::move(brought), issue.tensor.access));
+                                       std::move(released), issue.tensor.access));
   });
   return Outcome::kDone;
 }
 
 // Names, in the order of UmmaKind.
-constexpr std::array<std::string_view, 4> kKinds = {"kind::f16", "kind::f8f6f4", "kind::i8",
-                                                    "kind::mxf8f6f4"};
+constexpr std::array<std::string_view, 4> kKindNames = {"kind::f16", "kind::f8f6f4", "kind::i8",
+                                                        "kind::mxf8f6f4"};
 
-AddressOperand tensor_address_at(const Decoder& decoder, std::size_t index) {
+AddressOperand tensor_address_operand(const Decoder& decoder, std::size_t index) {
   const AddressOperand address = decoder.address(decoder.operand(index));
   if (address.bits != 32) {
     decoder.fail("an address in tensor memory must have 32 bits");
@@ -279,7 +284,7 @@ void decode_tensor_product(Decoder& decoder) {
   Op& op = decoder.op();
   TensorProductOp details;
   details.form.blocks = take_tensor_group(decoder);
-  details.form.kind = static_cast<UmmaKind>(decoder.take_number_of(kKinds));
+  details.form.kind = static_cast<UmmaKind>(decoder.take_index_of(kKindNames));
   const bool has_scales = details.form.has_scales();
   if (has_scales) {
     decoder.require("block_scale");
@@ -297,7 +302,7 @@ void decode_tensor_product(Decoder& decoder) {
   decoder.expect_operands(has_scales ? 7 : has_mask ? 6 : 5);
   details.form.is_a_in_tensor_memory = decoder.operand(1).kind == syntax::OperandKind::kAddress;
   const auto add_address = [&](std::size_t index) {
-    const AddressOperand address = tensor_address_at(decoder, index);
+    const AddressOperand address = tensor_address_operand(decoder, index);
     op.list.push_back(address.slot);
     return static_cast<std::uint32_t>(address.offset);
   };
@@ -311,7 +316,8 @@ void decode_tensor_product(Decoder& decoder) {
   op.list.push_back(decoder.source(3, Type::kB32));
   op.list.push_back(decoder.predicate(decoder.operand(count - 1), details.is_enable_negated));
   for (std::size_t i = 4; i < 6; ++i) {
-    const AddressOperand scales = has_scales ? tensor_address_at(decoder, i) : AddressOperand{};
+    const AddressOperand scales =
+        has_scales ? tensor_address_operand(decoder, i) : AddressOperand{};
     op.list.push_back(scales.slot);
     if (scales.offset != 0) {
       decoder.fail("unsupported offset of scale factors");
@@ -320,7 +326,7 @@ void decode_tensor_product(Decoder& decoder) {
   if (has_mask) {
     const auto& parts = decoder.operand(4).parts;
     if (const std::size_t masks = 4 * details.form.blocks; parts.size() != masks) {
-      decoder.fail(fmt::format("{} masks of lanes; expected {}", parts.size(), masks));
+      decoder.fail(fmt::format("expected {} masks of lanes, got {}", masks, parts.size()));
     }
     for (const syntax::Operand& part : parts) {
       op.list.push_back(decoder.source(part, Type::kB32));
@@ -335,11 +341,11 @@ void decode_tensor_copy(Decoder& decoder) {
   const std::size_t blocks = take_tensor_group(decoder);
   std::size_t form = 0;
   for (; form < kCopyForms.size(); ++form) {
-    const CopyForm& known = kCopyForms.at(form);
-    if (!known.multicast.empty() && !decoder.take(known.multicast)) {
+    const CopyForm& candidate = kCopyForms.at(form);
+    if (!candidate.multicast.empty() && !decoder.take(candidate.multicast)) {
       continue;
     }
-    if (decoder.take(known.name)) {
+    if (decoder.take(candidate.name)) {
       break;
     }
   }
@@ -347,7 +353,7 @@ void decode_tensor_copy(Decoder& decoder) {
     decoder.fail("unsupported shape");
   }
   decoder.expect_operands(2);
-  const AddressOperand to = tensor_address_at(decoder, 0);
+  const AddressOperand to = tensor_address_operand(decoder, 0);
   decoder.add(to.slot);
   decoder.add(decoder.source(1, Type::kB64));
   op.details.set(TensorCopyOp{.form = form, .blocks = blocks, .to = to});

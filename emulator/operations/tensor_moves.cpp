@@ -138,9 +138,9 @@ class MoveWork : public AsyncWork {
   std::size_t column_;
 };
 
-// Finds where the warp's move begins. Its lanes are given by the warp's position in the warpgroup;
-// the address may leave them out.
-TensorRange begin_of(Warp& warp, const Op& op, Lanes lanes, const MoveForm& form) {
+// Returns the beginning of the warp's move. The warp's position in the warpgroup determines the
+// lanes, which the address may leave out.
+TensorRange move_begin(Warp& warp, const Op& op, Lanes lanes, const MoveForm& form) {
   const std::uint32_t address =
       uniform_value(warp, op, op.slots[0], lanes, FindingKind::kIllegalOperand,
                     "the address in tensor memory") +
@@ -149,29 +149,33 @@ TensorRange begin_of(Warp& warp, const Op& op, Lanes lanes, const MoveForm& form
   const std::size_t lane = tensor_lane(address);
   const std::size_t offset = lane % kWarpLanes;
   if (lane - offset != 0 && lane - offset != first_lane) {
-    warp.stop(FindingKind::kIllegalOperand, op, lanes,
-              fmt::format("lane {} of tensor memory, and warp {} can only access lanes {} to {}",
-                          lane, warp.index(), first_lane, first_lane + kWarpLanes - 1));
+    warp.stop(
+        FindingKind::kIllegalOperand, op, lanes,
+        fmt::format(
+            "it accesses lane {} of tensor memory, but warp {} can only access lanes {} to {}",
+            lane, warp.index(), first_lane, first_lane + kWarpLanes - 1));
   }
   if (offset != 0 && (form.lanes() == kWarpLanes || offset != 16)) {
-    warp.stop(FindingKind::kMisaligned, op, lanes,
-              fmt::format("{} lanes of tensor memory cannot begin at lane {}", form.lanes(), lane));
+    warp.stop(
+        FindingKind::kMisaligned, op, lanes,
+        fmt::format("its {} lanes of tensor memory cannot begin at lane {}", form.lanes(), lane));
   }
   return {.lane = first_lane + offset, .column = tensor_column(address)};
 }
 
 Outcome run_move(Warp& warp, const Op& op, Lanes lanes) {
-  warp.require_whole(op, lanes);
+  warp.require_all_lanes(op, lanes);
   if (lanes != kAllLanes) {
-    warp.stop(FindingKind::kDivergent, op, lanes, "lanes of the warp have exited");
+    warp.stop(FindingKind::kDivergent, op, lanes,
+              "all 32 lanes of the warp must execute it, but some have exited");
   }
   const MoveForm& form = op.get<MoveForm>();
   const bool is_load = form.is_load;
-  const TensorRange begin = begin_of(warp, op, lanes, form);
+  const TensorRange begin = move_begin(warp, op, lanes, form);
   Block& block = warp.block();
   races::TensorView view;
   if (warp.races() != nullptr) {
-    view = warp.races()->tensor_move(warp.actor(), operation_of(warp, op), is_load);
+    view = warp.races()->tensor_move(warp.actor(), operation_number(warp, op), is_load);
   }
   for (const TensorRange& range : ranges_of(form, begin.lane, begin.column)) {
     require_allocated(warp, op, lanes, block, range);
@@ -202,32 +206,33 @@ struct MoveWait {
 };
 
 Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
-  warp.require_whole(op, lanes);
+  warp.require_all_lanes(op, lanes);
   const bool are_loads = op.get<MoveWait>().are_loads;
-  const auto is_meant = [&](const auto& move) { return move->is_load == are_loads; };
+  const auto is_of_kind = [&](const auto& move) { return move->is_load == are_loads; };
   auto& moves = warp.tensor_moves;
   if (std::ranges::any_of(moves,
-                          [&](const auto& move) { return is_meant(move) && !move->is_done; })) {
+                          [&](const auto& move) { return is_of_kind(move) && !move->is_done; })) {
     return warp.wait_for(WaitFor::kTensorMoves);
   }
   if (are_loads) {
     for (const auto& move : moves) {
-      for (std::size_t r = 0; is_meant(move) && r < move->values.size(); ++r) {
+      for (std::size_t r = 0; is_of_kind(move) && r < move->values.size(); ++r) {
         warp.write(move->op->list[r], move->values[r], kAllLanes, move->valid[r]);
       }
     }
   }
-  std::erase_if(moves, is_meant);
+  std::erase_if(moves, is_of_kind);
   warp.tensor_loads = are_loads ? 0 : warp.tensor_loads;
-  warp.tell_races([&](auto& races, auto actor) { races.wait_for_tensor_moves(actor, are_loads); });
+  warp.notify_races(
+      [&](auto& races, auto actor) { races.wait_for_tensor_moves(actor, are_loads); });
   return Outcome::kDone;
 }
 
 // Takes the repetition count .xN.
 std::size_t take_repetitions(Decoder& decoder) {
-  for (std::size_t times = 1; times <= 128; times *= 2) {
-    if (decoder.take(fmt::format("x{}", times))) {
-      return times;
+  for (std::size_t count = 1; count <= 128; count *= 2) {
+    if (decoder.take(fmt::format("x{}", count))) {
+      return count;
     }
   }
   decoder.fail("expected one of .x1 to .x128");
@@ -241,10 +246,10 @@ void decode_tensor_move(Decoder& decoder, bool is_load) {
   decoder.require("aligned");
   decoder.require("b32");
   MoveForm form{.is_load = is_load};
-  form.shape = static_cast<MoveShape>(decoder.take_number_of(kShapes));
+  form.shape = static_cast<MoveShape>(decoder.take_index_of(kShapes));
   form.registers = take_repetitions(decoder) * form.registers_of_unit();
   if (form.registers > 128) {
-    decoder.fail("more than 128 registers");
+    decoder.fail("the vector must have at most 128 registers");
   }
   form.is_packed = decoder.take(is_load ? "pack::16b" : "unpack::16b");
   const bool has_split = form.shape == MoveShape::k16x32bx2;

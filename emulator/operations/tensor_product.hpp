@@ -1,4 +1,4 @@
-// Products of whole matrices, bit-exact with the steps of a tensor core.
+// Matrix products, bit-exact with the steps of a tensor core.
 #pragma once
 
 #include <cstddef>

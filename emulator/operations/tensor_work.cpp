@@ -19,7 +19,7 @@ TensorWork::TensorWork(Warp& warp, const Op& op, int lane, std::size_t blocks)
     : AsyncWork(warp, op, lane_bit(lane)),
       blocks_(blocks),
       queue_(tensor_queue(warp, blocks_)),
-      number_(++queue_.issued) {}
+      number_(++queue_.issued_count) {}
 
 Block& TensorWork::block(std::size_t number) const {
   return tensor_block(warp(), blocks_, number);
@@ -38,7 +38,7 @@ void TensorWork::require_written(const SharedRange& range, std::string_view name
   const auto& written = block(range.block).is_shared_written;
   const auto begin = written.begin() + static_cast<std::ptrdiff_t>(range.first);
   const auto end = begin + static_cast<std::ptrdiff_t>(range.bytes);
-  const auto missing = std::find_if(begin, end, [](std::uint8_t is) { return is != 1; });
+  const auto missing = std::find_if(begin, end, [](std::uint8_t flag) { return flag != 1; });
   if (missing != end) {
     warp().stop(FindingKind::kUninitialized, op(), lanes(),
                 fmt::format("{} at {:#x} of block ({})'s shared memory was not written", name,
@@ -53,7 +53,7 @@ void TensorWork::require_written(const TensorRange& range, std::string_view name
   if (!owner.tensor.is_written(range)) {
     warp().stop(FindingKind::kUninitialized, op(), lanes(),
                 fmt::format("{} in lanes {} to {}, columns {} to {} of block ({})'s tensor memory "
-                            "was not all written",
+                            "was not completely written",
                             name, range.lane, range.lane + range.lanes - 1, range.column,
                             range.column + range.columns - 1, fmt::join(owner.index(), ",")));
   }
@@ -115,12 +115,12 @@ bool TensorCopy::step(std::mt19937_64& /*random*/) {
 }
 
 TensorCommit::TensorCommit(Warp& warp, const Op& op, int lane, std::size_t blocks,
-                           std::vector<std::uint64_t> mbarriers, races::Order brought,
+                           std::vector<std::uint64_t> mbarriers, races::Order released,
                            races::Access access)
     : TensorWork(warp, op, lane, blocks),
       lane_(lane),
       mbarriers_(std::move(mbarriers)),
-      brought_(std::move(brought)),
+      released_(std::move(released)),
       access_(access) {}
 
 bool TensorCommit::is_own(std::uint64_t mbarrier) const {
@@ -129,22 +129,24 @@ bool TensorCommit::is_own(std::uint64_t mbarrier) const {
 
 bool TensorCommit::step(std::mt19937_64& random) {
   const bool is_late = warp().grid().checks_late_commits;
-  const auto comes_first = [&](std::uint64_t mbarrier) { return !is_late || is_own(mbarrier); };
-  if (!has_left_ && std::ranges::none_of(mbarriers_, comes_first)) {
+  const auto arrives_in_order = [&](std::uint64_t mbarrier) {
+    return !is_late || is_own(mbarrier);
+  };
+  if (!has_left_queue_ && std::ranges::none_of(mbarriers_, arrives_in_order)) {
     finish();
-    has_left_ = true;
+    has_left_queue_ = true;
     return mbarriers_.empty();
   }
   std::swap(mbarriers_[random() % mbarriers_.size()], mbarriers_.back());
   const std::uint64_t address = mbarriers_.back();
   mbarriers_.pop_back();
-  Mbarrier& mbarrier = mbarrier_at(warp(), op(), lane_, MemorySpace::kClusterShared, address);
-  mbarrier.meeting.meeting.brought.join(brought_);
+  Mbarrier& mbarrier = find_mbarrier(warp(), op(), lane_, MemorySpace::kClusterShared, address);
+  mbarrier.sync.sync_point.released.join(released_);
   if (warp().races() != nullptr && is_late && !is_own(address)) {
-    mbarrier.distant_commit = {.access = access_, .phase = mbarrier.phase() + 1};
+    mbarrier.remote_commit = {.access = access_, .phase = mbarrier.phase() + 1};
   }
   warp().require(mbarrier.arrive(1), FindingKind::kBarrierMisuse, op(), lanes());
-  return has_left_ && mbarriers_.empty();
+  return has_left_queue_ && mbarriers_.empty();
 }
 
 bool TensorCommit::needs(const Block& block) const {

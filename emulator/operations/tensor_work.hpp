@@ -22,13 +22,13 @@ class TensorWork : public AsyncWork {
  public:
   TensorWork(Warp& warp, const Op& op, int lane, std::size_t blocks);
 
-  [[nodiscard]] bool can_step() const override { return queue_.finished + 1 == number_; }
+  [[nodiscard]] bool can_step() const override { return queue_.finished_count + 1 == number_; }
   [[nodiscard]] bool needs(const Block& block) const override;
 
  protected:
   [[nodiscard]] std::size_t blocks() const { return blocks_; }
   [[nodiscard]] Block& block(std::size_t number) const;
-  void finish() { ++queue_.finished; }
+  void finish() { ++queue_.finished_count; }
   // End the run with a finding unless the whole range is initialised.
   void require_written(const SharedRange& range, std::string_view name) const;
   void require_written(const TensorRange& range, std::string_view name) const;
@@ -39,7 +39,7 @@ class TensorWork : public AsyncWork {
   std::uint64_t number_;
 };
 
-/// tcgen05.mma: reads its sources when it steps.
+/// tcgen05.mma, which reads its sources in step().
 class TensorProduct : public TensorWork {
  public:
   TensorProduct(Warp& warp, const Op& op, int lane, const UmmaProduct& product,
@@ -75,8 +75,8 @@ class TensorCopy : public TensorWork {
 class TensorCommit : public TensorWork {
  public:
   TensorCommit(Warp& warp, const Op& op, int lane, std::size_t blocks,
-               std::vector<std::uint64_t> mbarriers, races::Order brought, races::Access access);
-  [[nodiscard]] bool can_step() const override { return has_left_ || TensorWork::can_step(); }
+               std::vector<std::uint64_t> mbarriers, races::Order released, races::Access access);
+  [[nodiscard]] bool can_step() const override { return has_left_queue_ || TensorWork::can_step(); }
   bool step(std::mt19937_64& random) override;
   [[nodiscard]] bool needs(const Block& block) const override;
 
@@ -84,9 +84,9 @@ class TensorCommit : public TensorWork {
   [[nodiscard]] bool is_own(std::uint64_t mbarrier) const;  // the mbarrier is in the thread's block
 
   int lane_;
-  bool has_left_ = false;                 // has left the queue
+  bool has_left_queue_ = false;           // has left the queue
   std::vector<std::uint64_t> mbarriers_;  // addresses in the cluster's shared memory
-  races::Order brought_;
+  races::Order released_;
   races::Access access_;
 };
 

@@ -24,20 +24,20 @@ constexpr std::uint32_t kReservedWithScales = 1U << 3U | 7U << 24U | 1U << 31U;
 
 std::optional<Element> element_of(UmmaKind kind, std::uint32_t code) {
   using Codes = std::array<std::optional<Element>, 8>;
-  constexpr Codes kHalves = {Element::kF16, Element::kBF16};
-  constexpr Codes kWholes = {Element::kU8, Element::kS8};
-  constexpr Codes kSmallFloats = {Element::kE4M3, Element::kE5M2, std::nullopt,
-                                  Element::kE2M3, Element::kE3M2, Element::kE2M1};
+  constexpr Codes kHalfTypes = {Element::kF16, Element::kBF16};
+  constexpr Codes kIntegerTypes = {Element::kU8, Element::kS8};
+  constexpr Codes kSmallFloatTypes = {Element::kE4M3, Element::kE5M2, std::nullopt,
+                                      Element::kE2M3, Element::kE3M2, Element::kE2M1};
   switch (kind) {
     case UmmaKind::kF16:
-      return kHalves.at(code);
+      return kHalfTypes.at(code);
     case UmmaKind::kI8:
-      return kWholes.at(code);
+      return kIntegerTypes.at(code);
     case UmmaKind::kF8F6F4:
     case UmmaKind::kMxF8F6F4:
       break;
   }
-  return kSmallFloats.at(code);
+  return kSmallFloatTypes.at(code);
 }
 
 bool is_packed(Element element) {
@@ -51,10 +51,10 @@ struct Factor {
   unsigned negated_bit;
   unsigned transposed_bit;
 };
-constexpr Factor kA = {"A", 7, 13, 15};
-constexpr Factor kB = {"B", 10, 14, 16};
+constexpr Factor kFactorA = {"A", 7, 13, 15};
+constexpr Factor kFactorB = {"B", 10, 14, 16};
 
-Support check_factor(const UmmaForm& form, std::uint32_t bits, const Factor& factor) {
+CheckResult check_factor(const UmmaForm& form, std::uint32_t bits, const Factor& factor) {
   const std::uint32_t code = field(bits, factor.element_bit, 3);
   const std::optional<Element> element = element_of(form.kind, code);
   if (!element) {
@@ -70,28 +70,28 @@ Support check_factor(const UmmaForm& form, std::uint32_t bits, const Factor& fac
   return {};
 }
 
-Support check_accumulator(const UmmaForm& form, std::uint32_t bits) {
+CheckResult check_accumulator(const UmmaForm& form, std::uint32_t bits) {
   if (form.has_scales()) {
-    return field(bits, 23, 1) != 0 ? Support{}
-                                   : Support{"scales have type 0, but must have UE8M0 (1)"};
+    return field(bits, 23, 1) != 0 ? CheckResult{}
+                                   : CheckResult{"scales have type 0, but must have UE8M0 (1)"};
   }
   const std::uint32_t type = field(bits, 4, 2);
   if (form.kind == UmmaKind::kI8) {
-    return type == 2 ? Support{}
-                     : Support{fmt::format("D's type is {}, but must be S32 (2)", type)};
+    return type == 2 ? CheckResult{}
+                     : CheckResult{fmt::format("D's type is {}, but must be S32 (2)", type)};
   }
   if (type > 1) {
     return {fmt::format("D's type is {}, but must be F16 (0) or F32 (1)", type)};
   }
   if (form.kind == UmmaKind::kF16 && type == 0 &&
-      (field(bits, kA.element_bit, 3) != 0 || field(bits, kB.element_bit, 3) != 0)) {
+      (field(bits, kFactorA.element_bit, 3) != 0 || field(bits, kFactorB.element_bit, 3) != 0)) {
     return {"D is F16, but A or B is not"};
   }
-  return field(bits, 3, 1) != 0 ? Support{"floats cannot saturate"} : Support{};
+  return field(bits, 3, 1) != 0 ? CheckResult{"floats cannot saturate"} : CheckResult{};
 }
 
 // Checks M and N. N must be a multiple of a step that depends on the kind and B's layout.
-Support check_shape(const UmmaForm& form, std::uint32_t bits) {
+CheckResult check_shape(const UmmaForm& form, std::uint32_t bits) {
   const bool is_pair = form.blocks == 2;
   const std::uint32_t rows = field(bits, 24, 5) * 16;
   const std::uint32_t columns = field(bits, 17, 6) * 8;
@@ -102,12 +102,12 @@ Support check_shape(const UmmaForm& form, std::uint32_t bits) {
                         small == large ? "" : fmt::format(" or {}", large))};
   }
   const std::uint32_t blocks = is_pair ? 2 : 1;
-  const bool is_b_transposed = field(bits, kB.transposed_bit, 1) != 0;
+  const bool is_b_transposed = field(bits, kFactorB.transposed_bit, 1) != 0;
   const bool has_bytes = form.kind != UmmaKind::kF16;
-  const bool is_small_whole = form.kind == UmmaKind::kI8 && !is_pair && columns <= 32;
-  const bool is_coarse =
-      (has_bytes && is_b_transposed) || (form.kind == UmmaKind::kI8 && !is_small_whole);
-  const std::uint32_t step = (is_coarse ? 16 : 8) * blocks;
+  const bool is_narrow_integer = form.kind == UmmaKind::kI8 && !is_pair && columns <= 32;
+  const bool has_double_step =
+      (has_bytes && is_b_transposed) || (form.kind == UmmaKind::kI8 && !is_narrow_integer);
+  const std::uint32_t step = (has_double_step ? 16 : 8) * blocks;
   if (columns == 0 || columns > 256 || columns % step != 0) {
     return {
         fmt::format("N is {}, but must be a multiple of {} from {} to 256", columns, step, step)};
@@ -122,15 +122,15 @@ UmmaInstruction UmmaInstruction::from_bits(const UmmaForm& form, std::uint32_t b
                                         Accumulator::kS32};
   const bool has_scales = form.has_scales();
   return {
-      .a = element_of(form.kind, field(bits, kA.element_bit, 3)).value_or(Element::kF16),
-      .b = element_of(form.kind, field(bits, kB.element_bit, 3)).value_or(Element::kF16),
+      .a = element_of(form.kind, field(bits, kFactorA.element_bit, 3)).value_or(Element::kF16),
+      .b = element_of(form.kind, field(bits, kFactorB.element_bit, 3)).value_or(Element::kF16),
       .accumulator = has_scales ? Accumulator::kF32 : kAccumulators.at(field(bits, 4, 2)),
       .rows = std::size_t{field(bits, 24, 5)} * 16,
       .columns = std::size_t{field(bits, 17, 6)} * 8,
-      .is_a_k_major = field(bits, kA.transposed_bit, 1) == 0,
-      .is_b_k_major = field(bits, kB.transposed_bit, 1) == 0,
-      .is_a_negated = field(bits, kA.negated_bit, 1) != 0,
-      .is_b_negated = field(bits, kB.negated_bit, 1) != 0,
+      .is_a_k_major = field(bits, kFactorA.transposed_bit, 1) == 0,
+      .is_b_k_major = field(bits, kFactorB.transposed_bit, 1) == 0,
+      .is_a_negated = field(bits, kFactorA.negated_bit, 1) != 0,
+      .is_b_negated = field(bits, kFactorB.negated_bit, 1) != 0,
       .is_saturating = !has_scales && field(bits, 3, 1) != 0,
       .scale_a_byte = has_scales ? field(bits, 29, 2) : 0,
       .scale_b_byte = has_scales ? field(bits, 4, 2) : 0,
@@ -144,7 +144,7 @@ MatrixShape UmmaInstruction::shape_of_b(const UmmaForm& form) const {
   return {columns / form.blocks, form.depth(), bytes_of(b), is_b_k_major};
 }
 
-Support check_instruction(const UmmaForm& form, std::uint32_t bits) {
+CheckResult check_instruction(const UmmaForm& form, std::uint32_t bits) {
   if ((bits & kSparsity) != 0) {
     return {"a sparse A is not emulated"};
   }
@@ -156,11 +156,11 @@ Support check_instruction(const UmmaForm& form, std::uint32_t bits) {
   if (!form.has_scales() && field(bits, 30, 2) != 0) {
     return {"it has a maximum shift, which only .ws supports"};
   }
-  return check_factor(form, bits, kA)
-      .and_then([&] { return check_factor(form, bits, kB); })
+  return check_factor(form, bits, kFactorA)
+      .and_then([&] { return check_factor(form, bits, kFactorB); })
       .and_then([&] { return check_accumulator(form, bits); })
-      .and_then([&]() -> Support {
-        if (form.is_a_in_tensor_memory && field(bits, kA.transposed_bit, 1) != 0) {
+      .and_then([&]() -> CheckResult {
+        if (form.is_a_in_tensor_memory && field(bits, kFactorA.transposed_bit, 1) != 0) {
           return {"A is in tensor memory and cannot be transposed"};
         }
         if (form.is_a_in_tensor_memory && is_packed(UmmaInstruction::from_bits(form, bits).a)) {
@@ -170,11 +170,11 @@ Support check_instruction(const UmmaForm& form, std::uint32_t bits) {
       });
 }
 
-Support check_umma_matrix(std::uint64_t bits, const MatrixShape& shape) {
+CheckResult check_umma_matrix(std::uint64_t bits, const MatrixShape& shape) {
   // Reserved bits 14-15, 30-31 and 53-60; bits 46-48 must be 0b001.
-  constexpr std::uint64_t kNothing = 0x1FE0'0000'C000'C000;
-  if ((bits & kNothing) != 0) {
-    return {fmt::format("its reserved bits {:#x} must be 0", bits & kNothing)};
+  constexpr std::uint64_t kReservedBits = 0x1FE0'0000'C000'C000;
+  if ((bits & kReservedBits) != 0) {
+    return {fmt::format("its reserved bits {:#x} must be 0", bits & kReservedBits)};
   }
   if (const std::uint64_t version = bits >> 46U & 7U; version != 1) {
     return {fmt::format("its bits 46-48 are {}, but must be 1", version)};

@@ -49,10 +49,10 @@ struct UmmaInstruction {
 };
 
 /// Checks the bits of an instruction descriptor.
-Support check_instruction(const UmmaForm& form, std::uint32_t bits);
+CheckResult check_instruction(const UmmaForm& form, std::uint32_t bits);
 
 /// Checks an sm_100 descriptor of a matrix of this shape in shared memory (PTX ISA 9.7.16.4.1).
 /// MatrixDescriptor::from_bits decodes a descriptor that passes.
-Support check_umma_matrix(std::uint64_t bits, const MatrixShape& shape);
+CheckResult check_umma_matrix(std::uint64_t bits, const MatrixShape& shape);
 
 }  // namespace emu

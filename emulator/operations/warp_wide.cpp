@@ -23,10 +23,10 @@ namespace {
 void require_members(Warp& warp, const Op& op, Slot slot, Lanes lanes) {
   const Lanes mask =
       uniform_value(warp, op, slot, lanes, FindingKind::kIllegalOperand, "the mask of lanes");
-  if ((mask & warp.live()) != lanes) {
+  if ((mask & warp.live_lanes()) != lanes) {
     warp.stop(FindingKind::kDivergent, op, lanes,
-              fmt::format("the mask names lanes {:#010x}, and lanes {:#010x} execute it",
-                          mask & warp.live(), lanes));
+              fmt::format("the mask names the live lanes {:#010x}, but lanes {:#010x} execute it",
+                          mask & warp.live_lanes(), lanes));
   }
 }
 
@@ -45,7 +45,7 @@ Outcome run_shfl(Warp& warp, const Op& op, Lanes lanes) {
   const auto c = warp.read<std::uint32_t>(op.slots[4]);
   const Shuffle shuffle = op.get<ShuffleMode>().shuffle;
   Vec<std::uint32_t> d{};
-  Lanes inside = 0;
+  Lanes lanes_in_range = 0;
   Lanes valid = 0;
   for_each_lane(lanes, [&](int lane) {
     const auto clamp = static_cast<int>(c.lanes[lane] & 0x1FU);
@@ -53,31 +53,31 @@ Outcome run_shfl(Warp& warp, const Op& op, Lanes lanes) {
     const int distance = static_cast<int>(b.lanes[lane] & 0x1FU);
     const int last = (lane & segment) | (clamp & ~segment);
     const int first_lane = lane & segment;
-    int from = 0;
-    bool is_inside = false;
+    int source_lane = 0;
+    bool is_in_range = false;
     switch (shuffle) {
       case Shuffle::kIndex:
-        from = first_lane | (distance & ~segment);
-        is_inside = from <= last;
+        source_lane = first_lane | (distance & ~segment);
+        is_in_range = source_lane <= last;
         break;
       case Shuffle::kUp:
-        from = lane - distance;
-        is_inside = from >= last;
+        source_lane = lane - distance;
+        is_in_range = source_lane >= last;
         break;
       case Shuffle::kDown:
-        from = lane + distance;
-        is_inside = from <= last;
+        source_lane = lane + distance;
+        is_in_range = source_lane <= last;
         break;
       case Shuffle::kButterfly:
-        from = lane ^ distance;
-        is_inside = from <= last;
+        source_lane = lane ^ distance;
+        is_in_range = source_lane <= last;
         break;
     }
-    from = is_inside ? from : lane;
-    inside |= Lanes{is_inside} << static_cast<unsigned>(lane);
-    d.lanes[lane] = a.lanes[from];
+    source_lane = is_in_range ? source_lane : lane;
+    lanes_in_range |= Lanes{is_in_range} << static_cast<unsigned>(lane);
+    d.lanes[lane] = a.lanes[source_lane];
     // A lane that does not participate has no value.
-    const Lanes source = lane_bit(from);
+    const Lanes source = lane_bit(source_lane);
     if ((source & lanes & warp.valid(op.slots[2])) != 0) {
       valid |= lane_bit(lane);
     }
@@ -85,7 +85,7 @@ Outcome run_shfl(Warp& warp, const Op& op, Lanes lanes) {
   valid &= warp.valid(op.slots[3]) & warp.valid(op.slots[4]);
   warp.write(op.slots[0], d, lanes, valid);
   if (op.slots[1] != kNoSlot) {
-    warp.write_predicate(op.slots[1], inside, lanes, kAllLanes);
+    warp.write_predicate(op.slots[1], lanes_in_range, lanes, kAllLanes);
   }
   return Outcome::kDone;
 }
@@ -94,7 +94,7 @@ void decode_shfl(Decoder& decoder) {
   decoder.require("sync");
   decoder.require("b32");
   constexpr std::array<std::string_view, 4> kNames = {"idx", "up", "down", "bfly"};
-  const auto shuffle = static_cast<Shuffle>(decoder.take_number_of(kNames));
+  const auto shuffle = static_cast<Shuffle>(decoder.take_index_of(kNames));
   decoder.expect_operands(5);
   const syntax::Operand& result = decoder.operand(0);
   const bool has_predicate = result.kind == syntax::OperandKind::kPair;
@@ -124,17 +124,17 @@ Outcome run_vote(Warp& warp, const Op& op, Lanes lanes) {
     warp.fill(op.slots[0], votes, lanes);
     return Outcome::kDone;
   }
-  const bool holds = vote == Vote::kAll   ? votes == lanes
-                     : vote == Vote::kAny ? votes != 0
-                                          : votes == 0 || votes == lanes;
-  warp.write_predicate(op.slots[0], holds ? kAllLanes : 0, lanes, kAllLanes);
+  const bool result = vote == Vote::kAll   ? votes == lanes
+                      : vote == Vote::kAny ? votes != 0
+                                           : votes == 0 || votes == lanes;
+  warp.write_predicate(op.slots[0], result ? kAllLanes : 0, lanes, kAllLanes);
   return Outcome::kDone;
 }
 
 void decode_vote(Decoder& decoder) {
   decoder.require("sync");
   constexpr std::array<std::string_view, 4> kNames = {"all", "any", "uni", "ballot"};
-  const auto vote = static_cast<Vote>(decoder.take_number_of(kNames));
+  const auto vote = static_cast<Vote>(decoder.take_index_of(kNames));
   decoder.require(vote == Vote::kBallot ? "b32" : "pred");
   decoder.expect_operands(3);
   decoder.add(decoder.destination(0, vote == Vote::kBallot ? 32 : 1));
@@ -170,14 +170,14 @@ void decode_elect(Decoder& decoder) {
   decoder.op().code = &run_elect;
 }
 
-using Least = decltype([](auto a, auto b) { return std::min(a, b); });
-using Greatest = decltype([](auto a, auto b) { return std::max(a, b); });
-using LeastFloat = decltype([](float a, float b) { return lesser_number(a, b); });
-using GreatestFloat = decltype([](float a, float b) { return greater_number(a, b); });
+using IntegerMin = decltype([](auto a, auto b) { return std::min(a, b); });
+using IntegerMax = decltype([](auto a, auto b) { return std::max(a, b); });
+using FloatMin = decltype([](float a, float b) { return lesser_number(a, b); });
+using FloatMax = decltype([](float a, float b) { return greater_number(a, b); });
 
 // Slots: the result, the value, the mask.
 struct ReductionMode {
-  bool is_of_magnitudes = false;  // .abs
+  bool takes_magnitudes = false;  // .abs
   bool propagates_nan = false;    // .NaN
 };
 
@@ -185,12 +185,12 @@ template <typename T, typename F>
 Outcome run_redux(Warp& warp, const Op& op, Lanes lanes) {
   require_members(warp, op, op.slots[2], lanes);
   auto values = warp.read<T>(op.slots[1]);
-  const auto& [is_of_magnitudes, propagates_nan] = op.get<ReductionMode>();
+  const auto& [takes_magnitudes, propagates_nan] = op.get<ReductionMode>();
   const int first = std::countr_zero(lanes);
   [[maybe_unused]] bool has_nan = false;
   if constexpr (std::is_floating_point_v<T>) {
     for (T& value : values.lanes) {
-      value = is_of_magnitudes ? std::abs(value) : value;
+      value = takes_magnitudes ? std::abs(value) : value;
     }
   }
   T result = values.lanes[first];
@@ -203,8 +203,8 @@ Outcome run_redux(Warp& warp, const Op& op, Lanes lanes) {
     }
   });
   if constexpr (std::is_floating_point_v<T>) {
-    result = has_nan && propagates_nan ? canonical(std::numeric_limits<float>::quiet_NaN())
-                                       : canonical(result);
+    result = has_nan && propagates_nan ? canonicalize_nan(std::numeric_limits<float>::quiet_NaN())
+                                       : canonicalize_nan(result);
   }
   const bool is_valid = (warp.valid(op.slots[1]) & lanes) == lanes;
   warp.fill(op.slots[0], result, lanes, is_valid ? kAllLanes : 0);
@@ -214,30 +214,31 @@ Outcome run_redux(Warp& warp, const Op& op, Lanes lanes) {
 void decode_redux(Decoder& decoder) {
   Op& op = decoder.op();
   decoder.require("sync");
-  const std::string_view how = decoder.take_one_of({"add", "min", "max", "and", "or", "xor"});
+  const std::string_view operation = decoder.take_one_of({"add", "min", "max", "and", "or", "xor"});
   ReductionMode mode;
-  mode.is_of_magnitudes = decoder.take("abs");
+  mode.takes_magnitudes = decoder.take("abs");
   mode.propagates_nan = decoder.take("NaN");
   op.details.set(mode);
   const Type type = decoder.take_type();
   decoder.add_operands(32, {type, Type::kB32});
-  const bool is_least = how == "min";
-  if (type == Type::kB32 && (how == "and" || how == "or" || how == "xor")) {
-    op.code = how == "and"  ? &run_redux<std::uint32_t, std::bit_and<>>
-              : how == "or" ? &run_redux<std::uint32_t, std::bit_or<>>
-                            : &run_redux<std::uint32_t, std::bit_xor<>>;
-  } else if ((type == Type::kU32 || type == Type::kS32) && how == "add") {
+  const bool is_min = operation == "min";
+  if (type == Type::kB32 && (operation == "and" || operation == "or" || operation == "xor")) {
+    op.code = operation == "and"  ? &run_redux<std::uint32_t, std::bit_and<>>
+              : operation == "or" ? &run_redux<std::uint32_t, std::bit_or<>>
+                                  : &run_redux<std::uint32_t, std::bit_xor<>>;
+  } else if ((type == Type::kU32 || type == Type::kS32) && operation == "add") {
     op.code = &run_redux<std::uint32_t, std::plus<>>;
-  } else if ((is_least || how == "max") && type == Type::kU32) {
-    op.code = is_least ? &run_redux<std::uint32_t, Least> : &run_redux<std::uint32_t, Greatest>;
-  } else if ((is_least || how == "max") && type == Type::kS32) {
-    op.code = is_least ? &run_redux<std::int32_t, Least> : &run_redux<std::int32_t, Greatest>;
-  } else if ((is_least || how == "max") && type == Type::kF32) {
-    op.code = is_least ? &run_redux<float, LeastFloat> : &run_redux<float, GreatestFloat>;
+  } else if ((is_min || operation == "max") && type == Type::kU32) {
+    op.code =
+        is_min ? &run_redux<std::uint32_t, IntegerMin> : &run_redux<std::uint32_t, IntegerMax>;
+  } else if ((is_min || operation == "max") && type == Type::kS32) {
+    op.code = is_min ? &run_redux<std::int32_t, IntegerMin> : &run_redux<std::int32_t, IntegerMax>;
+  } else if ((is_min || operation == "max") && type == Type::kF32) {
+    op.code = is_min ? &run_redux<float, FloatMin> : &run_redux<float, FloatMax>;
   } else {
     decoder.fail("unsupported type");
   }
-  if (type != Type::kF32 && (mode.is_of_magnitudes || mode.propagates_nan)) {
+  if (type != Type::kF32 && (mode.takes_magnitudes || mode.propagates_nan)) {
     decoder.fail("only floats support .abs and .NaN");
   }
 }

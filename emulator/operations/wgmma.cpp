@@ -22,86 +22,89 @@ namespace {
 
 // Checks that all four warps of the warpgroup exist and issue the same instructions. Returns the
 // number of the instruction among those issued.
-std::uint64_t issue_together(Warp& warp, const Op& op, Lanes lanes,
-                             const std::array<std::uint64_t, 2>& descriptors = {}) {
-  warp.require_whole(op, lanes);
+std::uint64_t issue_in_warpgroup(Warp& warp, const Op& op, Lanes lanes,
+                                 const std::array<std::uint64_t, 2>& descriptors = {}) {
+  warp.require_all_lanes(op, lanes);
   std::deque<Warp>& warps = warp.block().warps();
   const auto index = static_cast<std::size_t>(warp.index());
-  const std::size_t first = index / kWarpsOfGroup * kWarpsOfGroup;
-  IssuedTogether& together = warps[first].products.together;
-  const std::uint64_t place = together.next.at(index - first);
-  for (std::size_t i = 0; i < kWarpsOfGroup; ++i) {
+  const std::size_t first = index / kWarpsPerWarpgroup * kWarpsPerWarpgroup;
+  WarpgroupInstructions& warpgroup = warps[first].products.warpgroup;
+  const std::uint64_t number = warpgroup.next.at(index - first);
+  for (std::size_t i = 0; i < kWarpsPerWarpgroup; ++i) {
     const bool exists = first + i < warps.size();
     // A warp may exit after it has issued this instruction.
-    if (!exists || (together.next.at(i) <= place && warps[first + i].live() != kAllLanes)) {
+    if (!exists || (warpgroup.next.at(i) <= number && warps[first + i].live_lanes() != kAllLanes)) {
       warp.stop(FindingKind::kDivergent, op, lanes,
-                fmt::format("all four warps of the warpgroup must run it: warp {} {}", first + i,
-                            exists ? "has exited lanes" : "does not exist"));
+                fmt::format("all four warps of the warpgroup must execute it, but warp {} {}",
+                            first + i, exists ? "has exited lanes" : "does not exist"));
     }
   }
-  ++together.next.at(index - first);
-  const std::size_t entry = place - together.first;
-  if (entry == together.entries.size()) {
-    together.entries.push_back({.op = &op, .descriptors = descriptors});
-  } else if (const IssuedTogether::Entry& other = together.entries[entry]; other.op != &op) {
+  ++warpgroup.next.at(index - first);
+  const std::size_t entry = number - warpgroup.first;
+  if (entry == warpgroup.entries.size()) {
+    warpgroup.entries.push_back({.op = &op, .descriptors = descriptors});
+  } else if (const WarpgroupInstructions::Entry& other = warpgroup.entries[entry];
+             other.op != &op) {
     warp.stop(FindingKind::kDivergent, op, lanes,
-              fmt::format("another warp of the warpgroup executes {}, line {}, instead of it",
+              fmt::format("another warp of the warpgroup executes {} (line {}) instead of it",
                           other.op->instruction->opcode, other.op->instruction->line));
   } else if (other.descriptors != descriptors) {
     warp.stop(
         FindingKind::kIllegalOperand, op, lanes,
-        fmt::format("descriptors {:#x} and {:#x}; another warp of the warpgroup has {:#x} "
-                    "and {:#x}",
-                    descriptors[0], descriptors[1], other.descriptors[0], other.descriptors[1]));
+        fmt::format(
+            "its descriptors are {:#x} and {:#x}, but another warp of the warpgroup has {:#x} "
+            "and {:#x}",
+            descriptors[0], descriptors[1], other.descriptors[0], other.descriptors[1]));
   }
-  while (*std::ranges::min_element(together.next) > together.first) {
-    together.entries.pop_front();
-    ++together.first;
+  while (*std::ranges::min_element(warpgroup.next) > warpgroup.first) {
+    warpgroup.entries.pop_front();
+    ++warpgroup.first;
   }
-  return place;
+  return number;
 }
 
 // Returns the descriptor, which must be the same in all lanes.
-std::uint64_t descriptor_in(Warp& warp, const Op& op, Slot slot, Lanes lanes, std::string_view name,
-                            const MatrixShape& shape) {
+std::uint64_t read_descriptor(Warp& warp, const Op& op, Slot slot, Lanes lanes,
+                              std::string_view name, const MatrixShape& shape) {
   const auto bits =
       uniform_value<std::uint64_t>(warp, op, slot, lanes, FindingKind::kIllegalOperand, name);
-  if (const Support support = check_matrix(bits, shape); !support) {
+  if (const CheckResult result = check_matrix(bits, shape); !result) {
     warp.stop(FindingKind::kIllegalOperand, op, lanes,
-              fmt::format("{}, {:#x}: {}", name, bits, support.reason));
+              fmt::format("{}, {:#x}: {}", name, bits, result.reason));
   }
   return bits;
 }
 
-bool scale_of(Warp& warp, const Op& op, Lanes lanes, bool is_negated) {
+bool read_scale_d(Warp& warp, const Op& op, Lanes lanes, bool is_negated) {
   warp.require_valid(op.slots[2], op, lanes, "scale-d");
   const Lanes holds = warp.read_predicate(op.slots[2]);
   if (holds != 0 && holds != kAllLanes) {
-    warp.stop(FindingKind::kIllegalOperand, op, lanes, "lanes give different values for scale-d");
+    warp.stop(FindingKind::kIllegalOperand, op, lanes, "lanes have different values for scale-d");
   }
   return (holds != 0) != is_negated;
 }
 
 // Checks that the product may use a register now.
-Support check_register(const MatrixProducts& products, const RegisterUse& use, const Op& op,
-                       bool is_accumulator) {
-  if (use.written_after == products.fences + 1 && (is_accumulator || !use.is_constant)) {
+CheckResult check_register(const MatrixProducts& products, const RegisterUse& use, const Op& op,
+                           bool is_accumulator) {
+  if (use.fences_before_write == products.fences + 1 && (is_accumulator || !use.is_constant)) {
+    return {fmt::format(
+        "{} (line {}) has written one of its registers, without a wgmma.fence in between",
+        use.writer->instruction->opcode, use.writer->instruction->line)};
+  }
+  if (is_accumulator && use.fences_before_read == products.fences + 1) {
     return {
-        fmt::format("{}, line {}, has written a register of it, and no wgmma.fence came between",
-                    use.written_by->instruction->opcode, use.written_by->instruction->line)};
+        fmt::format("{} (line {}) has read one of its registers, without a wgmma.fence in between",
+                    use.reader->instruction->opcode, use.reader->instruction->line)};
   }
-  if (is_accumulator && use.read_after == products.fences + 1) {
-    return {fmt::format("{}, line {}, has read a register of it, and no wgmma.fence came between",
-                        use.read_by->instruction->opcode, use.read_by->instruction->line)};
-  }
-  if (!products.is_under_way(use)) {
+  if (!products.is_in_flight(use)) {
     return {};
   }
   const auto other = [&] {
-    return fmt::format("{}, line {}", use.op->instruction->opcode, use.op->instruction->line);
+    return fmt::format("{} (line {})", use.op->instruction->opcode, use.op->instruction->line);
   };
   if (!is_accumulator && use.is_accumulator) {
-    return {fmt::format("A is the accumulator of {}, for which no wgmma.wait_group has waited",
+    return {fmt::format("A is in the accumulator of {}, for which no wgmma.wait_group has waited",
                         other())};
   }
   // Products that share accumulator registers are ordered if they have the same shape.
@@ -110,10 +113,10 @@ Support check_register(const MatrixProducts& products, const RegisterUse& use, c
   const bool has_same_shape =
       earlier.columns == form.columns && bytes_of(earlier.a) == bytes_of(form.a);
   if (is_accumulator && !(use.is_accumulator && has_same_shape) && use.fences == products.fences) {
-    return {
-        fmt::format("{} uses a register of its accumulator otherwise, and no wgmma.fence came "
-                    "between",
-                    other())};
+    return {fmt::format(
+        "{} uses a register of its accumulator in another way, without a wgmma.fence in "
+        "between",
+        other())};
   }
   return {};
 }
@@ -136,7 +139,7 @@ void check_operands(Warp& warp, const Op& op, const std::array<std::uint64_t, 2>
   };
   if (!form.is_a_in_registers) {
     read(descriptors[0], form.shape_of_a(),
-         static_cast<std::size_t>(warp.index()) % kWarpsOfGroup * kRowsOfWarp, kRowsOfWarp);
+         static_cast<std::size_t>(warp.index()) % kWarpsPerWarpgroup * kRowsPerWarp, kRowsPerWarp);
   }
   read(descriptors[1], form.shape_of_b(), 0, form.columns);
 }
@@ -145,32 +148,33 @@ void check_operands(Warp& warp, const Op& op, const std::array<std::uint64_t, 2>
 // B, scale-d.
 Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
   const WgmmaForm& form = op.get<WgmmaForm>();
-  warp.require_whole(op, lanes);
+  warp.require_all_lanes(op, lanes);
   MatrixProducts& products = warp.products;
   products.uses.resize(warp.block().grid().program->async_registers);
   std::array<std::uint64_t, 2> descriptors{};
   if (!form.is_a_in_registers) {
     descriptors[0] =
-        descriptor_in(warp, op, op.slots[0], lanes, "the descriptor of A", form.shape_of_a());
+        read_descriptor(warp, op, op.slots[0], lanes, "the descriptor of A", form.shape_of_a());
   }
   descriptors[1] =
-      descriptor_in(warp, op, op.slots[1], lanes, "the descriptor of B", form.shape_of_b());
-  const bool adds = scale_of(warp, op, lanes, form.is_scale_negated);
-  const std::uint64_t place = issue_together(warp, op, lanes, descriptors);
+      read_descriptor(warp, op, op.slots[1], lanes, "the descriptor of B", form.shape_of_b());
+  const bool adds = read_scale_d(warp, op, lanes, form.is_scale_negated);
+  const std::uint64_t place = issue_in_warpgroup(warp, op, lanes, descriptors);
   if (products.fences == 0) {
-    warp.stop(FindingKind::kRegisterRace, op, lanes, "no wgmma.fence came before it");
+    warp.stop(FindingKind::kRegisterRace, op, lanes,
+              "the warp has executed no wgmma.fence before it");
   }
   for (std::size_t i = 0; i < op.list.size(); ++i) {
     const bool is_accumulator = i < form.accumulators();
     const RegisterUse& use = products.uses[op.async_registers[i].number];
     warp.require(check_register(products, use, op, is_accumulator), FindingKind::kRegisterRace, op,
                  lanes);
-    if (!products.is_under_way(use) && (adds || !is_accumulator)) {
+    if (!products.is_in_flight(use) && (adds || !is_accumulator)) {
       warp.require_valid(op.list[i], op, lanes,
                          is_accumulator ? "a register of the accumulator" : "a register of A");
     }
   }
-  const std::uint64_t number = ++products.issued;
+  const std::uint64_t number = ++products.issued_count;
   for (std::size_t i = 0; i < op.list.size(); ++i) {
     RegisterUse& use = products.uses[op.async_registers[i].number];
     use = {.product = number,
@@ -191,42 +195,43 @@ Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
 }
 
 Outcome run_fence(Warp& warp, const Op& op, Lanes lanes) {
-  issue_together(warp, op, lanes);
+  issue_in_warpgroup(warp, op, lanes);
   ++warp.products.fences;
   return Outcome::kDone;
 }
 
 Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
-  issue_together(warp, op, lanes);
-  warp.products.groups.push_back(warp.products.issued);
-  warp.tell_races([](auto& races, auto actor) { races.commit(actor, races::GroupKind::kProduct); });
+  issue_in_warpgroup(warp, op, lanes);
+  warp.products.groups.push_back(warp.products.issued_count);
+  warp.notify_races(
+      [](auto& races, auto actor) { races.commit(actor, races::GroupKind::kProduct); });
   return Outcome::kDone;
 }
 
 struct WgmmaWait {
-  std::size_t max_pending = 0;  // groups that need not have completed
+  std::size_t max_pending = 0;  // maximum number of incomplete groups
 };
 
 Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   Split& split = warp.current();
   if (split.ticket < 0) {
-    issue_together(warp, op, lanes);
+    issue_in_warpgroup(warp, op, lanes);
     split.ticket = 0;
   }
   MatrixProducts& products = warp.products;
   while (products.groups.size() > op.get<WgmmaWait>().max_pending) {
     const std::uint64_t last = products.groups.front();
-    if (products.finished < last) {
+    if (products.last_finished < last) {
       return warp.wait_for(WaitFor::kProducts);
     }
     products.groups.pop_front();
-    products.completed = last;
+    products.last_completed = last;
   }
   split.ticket = -1;
-  while (!products.pending.empty() && products.pending.front().number <= products.completed) {
+  while (!products.pending.empty() && products.pending.front().number <= products.last_completed) {
     const Op& product = *products.pending.front().op;
     for (std::size_t i = 0; i < product.get<WgmmaForm>().accumulators(); ++i) {
-      if (!products.is_under_way(products.uses[product.async_registers[i].number])) {
+      if (!products.is_in_flight(products.uses[product.async_registers[i].number])) {
         warp.set_valid(product.list[i], kAllLanes);
       }
     }
@@ -270,8 +275,8 @@ std::size_t take_columns(Decoder& decoder, std::size_t depth) {
   decoder.fail(fmt::format("expected .m64n8k{0} to .m64n256k{0}", depth));
 }
 
-// Whether an integer operand is the second of two allowed values; fails if it is neither.
-bool is_second(const Decoder& decoder, std::size_t index, std::int64_t first, std::int64_t second) {
+// Returns whether an integer operand is the second of two allowed values; fails if it is neither.
+bool take_flag(const Decoder& decoder, std::size_t index, std::int64_t first, std::int64_t second) {
   const std::int64_t value = decoder.immediate(index);
   if (value != first && value != second) {
     decoder.fail(fmt::format("operand {} must be {} or {}", index + 1, first, second));
@@ -304,16 +309,16 @@ void decode_product(Decoder& decoder) {
                                                           : std::size_t{2};
   decoder.expect_operands((is_float(form.a) ? 6 : 4) + transposes);
   if (is_float(form.a)) {
-    form.is_a_negated = is_second(decoder, 4, 1, -1);
-    form.is_b_negated = is_second(decoder, 5, 1, -1);
+    form.is_a_negated = take_flag(decoder, 4, 1, -1);
+    form.is_b_negated = take_flag(decoder, 5, 1, -1);
   }
-  form.is_a_k_major = transposes < 2 || !is_second(decoder, 6, 0, 1);
-  form.is_b_k_major = transposes < 1 || !is_second(decoder, 5 + transposes, 0, 1);
+  form.is_a_k_major = transposes < 2 || !take_flag(decoder, 6, 0, 1);
+  form.is_b_k_major = transposes < 1 || !take_flag(decoder, 5 + transposes, 0, 1);
   for (const syntax::Operand& part : decoder.parts(0, form.accumulators())) {
     decoder.add_result(part, bits_of(result));
   }
   if (form.is_a_in_registers) {
-    for (const syntax::Operand& part : decoder.parts(1, kRegistersOfA)) {
+    for (const syntax::Operand& part : decoder.parts(1, kRegistersForA)) {
       op.list.push_back(decoder.destination(part, 32));
     }
     decoder.add(kNoSlot);

@@ -15,9 +15,9 @@
 namespace emu {
 namespace {
 
-const Warp& first_of_group(Warp& warp) {
+const Warp& first_warp_of_group(Warp& warp) {
   return warp.block()
-      .warps()[static_cast<std::size_t>(warp.index()) / kWarpsOfGroup * kWarpsOfGroup];
+      .warps()[static_cast<std::size_t>(warp.index()) / kWarpsPerWarpgroup * kWarpsPerWarpgroup];
 }
 
 // Reads lines of an operand in shared memory, beginning at line `first`.
@@ -49,7 +49,7 @@ void read_shared(const WgmmaProduct& product, std::string_view name, std::uint64
 // 4 * (lane % 4) + 16 * (r / 2) along K.
 void read_registers_of_a(const Warp& warp, const Op& op, std::size_t first, Lines& lines) {
   const std::size_t bytes = bytes_of(lines.element);
-  for (std::size_t r = 0; r < kRegistersOfA; ++r) {
+  for (std::size_t r = 0; r < kRegistersForA; ++r) {
     const auto words = warp.read<std::uint32_t>(op.list[first + r]);
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       const std::size_t row = lane / 4 + 8 * (r % 2);
@@ -64,15 +64,15 @@ void read_registers_of_a(const Warp& warp, const Op& op, std::size_t first, Line
 }
 
 // Index of an accumulator in a warp's rows of D.
-constexpr std::size_t place_in_d(std::size_t r, std::size_t lane, std::size_t columns) {
+constexpr std::size_t index_in_d(std::size_t r, std::size_t lane, std::size_t columns) {
   return (lane / 4 + 8 * (r / 2 % 2)) * columns + 8 * (r / 4) + 2 * (lane % 4) + r % 2;
 }
 
 }  // namespace
 
 bool WgmmaProduct::can_step() const {
-  return warp().products.finished + 1 == number_ &&
-         std::ranges::all_of(first_of_group(warp()).products.together.next,
+  return warp().products.last_finished + 1 == number_ &&
+         std::ranges::all_of(first_warp_of_group(warp()).products.warpgroup.next,
                              [&](std::uint64_t next) { return next > place_; });
 }
 
@@ -80,10 +80,10 @@ bool WgmmaProduct::step(std::mt19937_64& /*random*/) {
   const WgmmaForm& form = op().get<WgmmaForm>();
   const std::size_t depth = form.depth();
   Lines a{.element = form.a,
-          .count = kRowsOfWarp,
+          .count = kRowsPerWarp,
           .depth = depth,
           .is_negated = form.is_a_negated,
-          .bits = std::vector<std::uint16_t>(kRowsOfWarp * depth)};
+          .bits = std::vector<std::uint16_t>(kRowsPerWarp * depth)};
   Lines b{.element = form.b,
           .count = form.columns,
           .depth = depth,
@@ -93,26 +93,26 @@ bool WgmmaProduct::step(std::mt19937_64& /*random*/) {
     read_registers_of_a(warp(), op(), form.accumulators(), a);
   } else {
     const std::size_t first =
-        static_cast<std::size_t>(warp().index()) % kWarpsOfGroup * kRowsOfWarp;
+        static_cast<std::size_t>(warp().index()) % kWarpsPerWarpgroup * kRowsPerWarp;
     read_shared(*this, "A", descriptors_[0], form.shape_of_a(), first, a);
   }
   read_shared(*this, "B", descriptors_[1], form.shape_of_b(), 0, b);
-  std::vector<std::uint32_t> d(kRowsOfWarp * form.columns);
+  std::vector<std::uint32_t> d(kRowsPerWarp * form.columns);
   for (std::size_t r = 0; adds_ && r < form.accumulators(); ++r) {
     const auto words = warp().read<std::uint32_t>(op().list[r]);
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      d[place_in_d(r, lane, form.columns)] = words.lanes[lane];
+      d[index_in_d(r, lane, form.columns)] = words.lanes[lane];
     }
   }
   multiply_add(a, b, d, {.precision = wgmma_precision(form.a)});
   for (std::size_t r = 0; r < form.accumulators(); ++r) {
     Vec<std::uint32_t> words;
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      words.lanes[lane] = d[place_in_d(r, lane, form.columns)];
+      words.lanes[lane] = d[index_in_d(r, lane, form.columns)];
     }
-    warp().write(op().list[r], words, kAllLanes, 0);  // valid after the wait
+    warp().write(op().list[r], words, kAllLanes, 0);  // initialised by the wait
   }
-  warp().products.finished = number_;
+  warp().products.last_finished = number_;
   return true;
 }
 

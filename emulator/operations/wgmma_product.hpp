@@ -12,9 +12,9 @@
 
 namespace emu {
 
-constexpr std::size_t kWarpsOfGroup = 4;
-constexpr std::size_t kRowsOfWarp = 16;  // the warp's share of the 64 rows of A and D
-constexpr std::size_t kRegistersOfA = 4;
+constexpr std::size_t kWarpsPerWarpgroup = 4;
+constexpr std::size_t kRowsPerWarp = 16;  // the warp's share of the 64 rows of A and D
+constexpr std::size_t kRegistersForA = 4;
 
 /// Details of a wgmma.mma_async.
 struct WgmmaForm {
@@ -31,7 +31,7 @@ struct WgmmaForm {
   [[nodiscard]] std::size_t depth() const { return 32 / bytes_of(a); }
   [[nodiscard]] std::size_t accumulators() const { return columns / 2; }
   [[nodiscard]] MatrixShape shape_of_a() const {
-    return {kWarpsOfGroup * kRowsOfWarp, depth(), bytes_of(a), is_a_k_major};
+    return {kWarpsPerWarpgroup * kRowsPerWarp, depth(), bytes_of(a), is_a_k_major};
   }
   [[nodiscard]] MatrixShape shape_of_b() const {
     return {columns, depth(), bytes_of(b), is_b_k_major};

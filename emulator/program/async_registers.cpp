@@ -11,8 +11,8 @@ using syntax::Operand;
 using syntax::OperandKind;
 
 // Lists the registers that an instruction writes: its first operand, unless that is an address.
-std::vector<Slot> written_by(const syntax::Instruction& instruction,
-                             const std::function<Slot(int)>& slot_of) {
+std::vector<Slot> written_slots(const syntax::Instruction& instruction,
+                                const std::function<Slot(int)>& slot_of) {
   std::vector<Slot> slots;
   const auto add = [&](const Operand& operand) {
     if (operand.kind == OperandKind::kRegister) {
@@ -53,7 +53,7 @@ void number_async_registers(Program& program, const std::function<Slot(int)>& sl
     if (op.is_async_product) {
       continue;
     }
-    const std::vector<Slot> written = written_by(*op.instruction, slot_of);
+    const std::vector<Slot> written = written_slots(*op.instruction, slot_of);
     const auto add = [&](Slot slot) {
       if (const auto number = numbers.find(slot); number != numbers.end()) {
         op.async_registers.push_back(

@@ -17,16 +17,16 @@
 namespace emu {
 namespace {
 
-using syntax::aligned;
+using syntax::align_up;
 using syntax::Operand;
 using syntax::OperandKind;
 using syntax::Space;
 
-std::uint32_t words_of(int bits) {
+std::uint32_t register_words(int bits) {
   return bits == 1 ? 4 : static_cast<std::uint32_t>(bits) * kLanes / 32;  // a multiple of 16 bytes
 }
 
-bool is_known_special(std::string_view name) {
+bool is_special_register(std::string_view name) {
   constexpr std::array<std::string_view, 4> kNumbers = {"%laneid", "%warpid", "%cluster_ctarank",
                                                         "%cluster_nctarank"};
   constexpr std::array<std::string_view, 8> kTriples = {
@@ -49,7 +49,7 @@ class Layout {
          Program& program)
       : function_(function), program_(program) {
     for (const syntax::Register& reg : function.registers) {
-      slots_.push_back(take_slot(reg.bits));
+      slots_.push_back(allocate_slot(reg.bits));
     }
     for (const auto& [name, address] : global_addresses) {
       places_[name] = {Space::kGlobal, address};
@@ -69,7 +69,7 @@ class Layout {
     }
     // Dynamic shared memory lies after all static variables.
     const std::size_t end =
-        aligned(kReservedSharedBytes + program.static_shared_bytes, program.dynamic_alignment);
+        align_up(kReservedSharedBytes + program.static_shared_bytes, program.dynamic_alignment);
     for (const syntax::Variable& variable : module.variables) {
       if (variable.space == Space::kShared && variable.bytes == 0) {
         places_[variable.name] = {Space::kShared, end};
@@ -87,7 +87,7 @@ class Layout {
   Slot constant(std::uint64_t value, int bits, bool is_shared_address = false) {
     const auto [entry, is_new] = constants_.try_emplace({bits, value, is_shared_address}, kNoSlot);
     if (is_new) {
-      entry->second = take_slot(bits);
+      entry->second = allocate_slot(bits);
       program_.constants.push_back({.slot = entry->second,
                                     .bits = bits,
                                     .value = value,
@@ -99,21 +99,21 @@ class Layout {
   Slot special(const std::string& name) {
     const auto [entry, is_new] = specials_.try_emplace(name, kNoSlot);
     if (is_new) {
-      entry->second = take_slot(32);
+      entry->second = allocate_slot(32);
       program_.specials.push_back({.slot = entry->second, .name = name});
     }
     return entry->second;
   }
 
-  [[nodiscard]] const Place* place_of(std::string_view name) const {
+  [[nodiscard]] const Place* find_place(std::string_view name) const {
     const auto entry = places_.find(name);
     return entry == places_.end() ? nullptr : &entry->second;
   }
 
  private:
-  Slot take_slot(int bits) {
-    const Slot slot = program_.file_words + kHeaderWords;
-    program_.file_words = slot + words_of(bits);
+  Slot allocate_slot(int bits) {
+    const Slot slot = program_.register_file_words + kHeaderWords;
+    program_.register_file_words = slot + register_words(bits);
     return slot;
   }
 
@@ -123,11 +123,11 @@ class Layout {
         program_.dynamic_alignment = std::max(program_.dynamic_alignment, variable.alignment);
       } else if (variable.space == Space::kShared) {
         const std::size_t offset =
-            aligned(kReservedSharedBytes + program_.static_shared_bytes, variable.alignment);
+            align_up(kReservedSharedBytes + program_.static_shared_bytes, variable.alignment);
         program_.static_shared_bytes = offset + variable.bytes - kReservedSharedBytes;
         places_[variable.name] = {Space::kShared, offset};
       } else if (variable.space == Space::kLocal) {
-        const std::size_t offset = aligned(program_.local_bytes, variable.alignment);
+        const std::size_t offset = align_up(program_.local_bytes, variable.alignment);
         program_.local_bytes = offset + variable.bytes;
         places_[variable.name] = {Space::kLocal, offset};
       }
@@ -157,8 +157,8 @@ Decoder::Decoder(Layout& layout, const syntax::Instruction& instruction, Op& op)
   }
 }
 
-void Decoder::fail(std::string_view what) const {
-  throw Error(fmt::format("line {}: {}: {}", instruction_.line, instruction_.opcode, what));
+void Decoder::fail(std::string_view reason) const {
+  throw Error(fmt::format("line {}: {}: {}", instruction_.line, instruction_.opcode, reason));
 }
 
 bool Decoder::take(std::string_view modifier) {
@@ -171,10 +171,10 @@ bool Decoder::take(std::string_view modifier) {
 }
 
 std::string_view Decoder::take_one_of(std::initializer_list<std::string_view> modifiers) {
-  return std::data(modifiers)[take_number_of({std::data(modifiers), modifiers.size()})];
+  return std::data(modifiers)[take_index_of({std::data(modifiers), modifiers.size()})];
 }
 
-std::size_t Decoder::take_number_of(std::span<const std::string_view> modifiers) {
+std::size_t Decoder::take_index_of(std::span<const std::string_view> modifiers) {
   for (std::size_t i = 0; i < modifiers.size(); ++i) {
     if (take(modifiers[i])) {
       return i;
@@ -185,13 +185,13 @@ std::size_t Decoder::take_number_of(std::span<const std::string_view> modifiers)
 
 void Decoder::require(std::string_view modifier) {
   if (!take(modifier)) {
-    fail(fmt::format("unsupported without .{}", modifier));
+    fail(fmt::format("expected .{}", modifier));
   }
 }
 
 Type Decoder::take_type() {
   for (const std::string_view modifier : modifiers_) {
-    if (const auto type = type_named(modifier)) {
+    if (const auto type = find_type(modifier)) {
       take(modifier);
       return *type;
     }
@@ -201,7 +201,7 @@ Type Decoder::take_type() {
 
 std::optional<Type> Decoder::peek_type() const {
   for (const std::string_view modifier : modifiers_) {
-    if (const auto type = type_named(modifier)) {
+    if (const auto type = find_type(modifier)) {
       return type;
     }
   }
@@ -218,8 +218,8 @@ void Decoder::expect_operands(std::size_t minimum, std::size_t maximum) const {
   const std::size_t count = instruction_.operands.size();
   if (count < minimum || count > maximum) {
     fail(minimum == maximum
-             ? fmt::format("{} operands; expected {}", count, minimum)
-             : fmt::format("{} operands; expected {} to {}", count, minimum, maximum));
+             ? fmt::format("expected {} operand{}, got {}", minimum, minimum == 1 ? "" : "s", count)
+             : fmt::format("expected {} to {} operands, got {}", minimum, maximum, count));
   }
 }
 
@@ -274,19 +274,19 @@ Slot Decoder::source(const Operand& operand, Type type) const {
       }
       return layout_.slot_of(operand.index);
     case OperandKind::kSpecial:
-      if (!is_known_special(operand.name) || bits != 32) {
+      if (!is_special_register(operand.name) || bits != 32) {
         fail(fmt::format("unsupported special register {}", operand.name));
       }
       return layout_.special(operand.name);
     case OperandKind::kInteger:
       if (is_float(type)) {
-        fail("an integer constant cannot stand for a float");
+        fail("an integer constant cannot be used as a float");
       }
       return layout_.constant(
           bits == 64 ? operand.bits : operand.bits & ((std::uint64_t{1} << bits) - 1), bits);
     case OperandKind::kSingle:
       if (type != Type::kF32 && type != Type::kB32) {
-        fail("a 0f constant needs a type of 32 bits");
+        fail("a constant 0f... requires a type of 32 bits");
       }
       return layout_.constant(operand.bits, 32);
     case OperandKind::kFloat:
@@ -297,9 +297,9 @@ Slot Decoder::source(const Operand& operand, Type type) const {
         const auto value = static_cast<float>(std::bit_cast<double>(operand.bits));
         return layout_.constant(std::bit_cast<std::uint32_t>(value), 32);
       }
-      fail("a float constant cannot stand for an integer");
+      fail("a float constant cannot be used as an integer");
     case OperandKind::kSymbol: {
-      const Place* const place = layout_.place_of(operand.name);
+      const Place* const place = layout_.find_place(operand.name);
       if (place == nullptr || is_float(type) || bits < 32) {
         fail(fmt::format("unsupported operand {}", operand.name));
       }
@@ -384,7 +384,7 @@ void decode_flow(Decoder& decoder) {
       decoder.fail("expected a label");
     }
     if (static_cast<std::size_t>(decoder.operand(0).index) == decoder.instruction_count()) {
-      decoder.fail("no instruction follows its label");
+      decoder.fail("no instruction follows the label");
     }
     op.flow = Flow::kBranch;
     op.target = decoder.operand(0).index;
@@ -425,8 +425,8 @@ Program decode(const syntax::Module& module, const syntax::Function& function,
   }
   if (program.ops.empty() || program.ops.back().flow == Flow::kNext ||
       program.ops.back().guard != kNoSlot) {
-    throw Error(fmt::format("line {}: {} ends with neither ret nor a branch", function.line,
-                            function.name));
+    throw Error(
+        fmt::format("line {}: {} ends without ret or a branch", function.line, function.name));
   }
   find_joins(program.ops);
   number_async_registers(program, [&](int index) { return layout.slot_of(index); });

@@ -28,14 +28,14 @@ class Decoder {
   [[nodiscard]] const syntax::Instruction& instruction() const { return instruction_; }
   /// Number of instructions in the kernel.
   [[nodiscard]] std::size_t instruction_count() const;
-  [[noreturn]] void fail(std::string_view what) const;
+  [[noreturn]] void fail(std::string_view reason) const;
 
   /// Takes a modifier, at any position; true if it was present.
   bool take(std::string_view modifier);
   /// Takes the one of these modifiers that is present, and returns its name or its index; fails if
   /// none is.
   std::string_view take_one_of(std::initializer_list<std::string_view> modifiers);
-  std::size_t take_number_of(std::span<const std::string_view> modifiers);
+  std::size_t take_index_of(std::span<const std::string_view> modifiers);
   /// Takes the first of these modifiers that is present; true if one is.
   bool take_any_of(std::initializer_list<std::string_view> modifiers) {
     return std::ranges::any_of(modifiers,
@@ -46,13 +46,14 @@ class Decoder {
   Type take_type();
   /// Returns the first modifier that is a type, without taking it.
   [[nodiscard]] std::optional<Type> peek_type() const;
-  /// Fails if modifiers are left.
+  /// Fails if a modifier has not been taken.
   void finish() const;
 
   void expect_operands(std::size_t minimum, std::size_t maximum) const;
   void expect_operands(std::size_t count) const { expect_operands(count, count); }
   [[nodiscard]] const syntax::Operand& operand(std::size_t index) const;
-  /// Parts of an operand {a, b, ...}, or a single operand; fails unless there are `count`.
+  /// Returns the parts of an operand {a, b, ...}, or a single operand; fails unless there are
+  /// `count`.
   [[nodiscard]] std::span<const syntax::Operand> parts(std::size_t index, std::size_t count) const;
 
   /// Appends a slot to the operation's slots.
@@ -61,7 +62,7 @@ class Decoder {
   void add_operands(int bits, const std::vector<Type>& sources);
   /// Appends a destination to the operation's list; fails if it is in the list already.
   void add_result(const syntax::Operand& operand, int bits);
-  /// Slot of a source: a register of the type's size, or a constant of the type.
+  /// Returns the slot of a source: a register of the type's size, or a constant of the type.
   [[nodiscard]] Slot source(const syntax::Operand& operand, Type type) const;
   [[nodiscard]] Slot source(std::size_t index, Type type) const {
     return source(operand(index), type);
@@ -70,7 +71,7 @@ class Decoder {
   [[nodiscard]] Slot destination(std::size_t index, int bits) const {
     return destination(operand(index), bits);
   }
-  /// Slot of a predicate operand; sets `is_negated` if the operand is !p.
+  /// Returns the slot of a predicate operand; sets `is_negated` if the operand is !p.
   [[nodiscard]] Slot predicate(const syntax::Operand& operand, bool& is_negated) const;
   /// Adds the slot of a predicate operand; true if the operand is !p.
   bool add_predicate(std::size_t index) {
@@ -78,7 +79,7 @@ class Decoder {
     add(predicate(operand(index), is_negated));
     return is_negated;
   }
-  /// Size of a register operand in bits; for other operands, that of the type.
+  /// Returns the size of a register operand in bits; for other operands, that of the type.
   [[nodiscard]] int register_bits(const syntax::Operand& operand, Type type) const;
   /// Decodes an address whose base is a register, or a constant for a symbol or number.
   [[nodiscard]] AddressOperand address(const syntax::Operand& operand) const;
@@ -88,9 +89,9 @@ class Decoder {
     add(added.slot);
     return added;
   }
-  /// Value of an operand that must be an integer literal.
+  /// Returns the value of an operand that must be an integer literal.
   [[nodiscard]] std::int64_t immediate(std::size_t index) const;
-  /// Value of an operand that must be an integer literal from 0 to 255.
+  /// Returns the value of an operand that must be an integer literal from 0 to 255.
   [[nodiscard]] std::uint8_t small_immediate(std::size_t index) const;
 
  private:
@@ -102,17 +103,17 @@ class Decoder {
   std::size_t added_ = 0;
 };
 
-/// Table row of a mnemonic: its decoder.
+/// Row of the table of operations: a mnemonic and the function that decodes its instructions.
 struct Operation {
   std::string_view mnemonic;
   void (*decode)(Decoder& decoder);
 };
 
-/// Passes over a decoded kernel's operations. find_joins() sets `join` of every branch to its
-/// immediate post-dominator, the first operation that all lanes reach on either path. The other
-/// pass numbers the registers that asynchronous matrix products use after issue, and lists them for
-/// every operation that accesses some; `slot_of` gives the slot of a register by its index.
+/// Sets `join` of every branch to its immediate post-dominator, the first operation that all lanes
+/// reach on either path.
 void find_joins(std::span<Op> ops);
+/// Numbers the registers that asynchronous matrix products use after issue, and lists them for
+/// every operation that accesses some. `slot_of` returns the slot of a register by its index.
 void number_async_registers(Program& program, const std::function<Slot(int)>& slot_of);
 
 }  // namespace emu

@@ -1,4 +1,5 @@
-// Details of an operation beyond its operands: a struct of the file that decodes and runs it.
+// Details of an operation beyond its operands, in a struct that is defined where the operation is
+// decoded and run.
 #pragma once
 
 #include <array>

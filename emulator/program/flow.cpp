@@ -20,42 +20,43 @@ class PostDominators {
 
   // Returns the first operation of the block that post-dominates the block of `op`; -1 for the
   // exit.
-  [[nodiscard]] int join_of(std::size_t op) const {
-    const int block = parents_[static_cast<std::size_t>(block_of_[op])];
-    return block < 0 || block == exit() ? -1 : firsts_[static_cast<std::size_t>(block)];
+  [[nodiscard]] int find_join(std::size_t op) const {
+    const int block = parents_[static_cast<std::size_t>(block_numbers_[op])];
+    return block < 0 || block == exit() ? -1 : first_ops_[static_cast<std::size_t>(block)];
   }
 
  private:
-  [[nodiscard]] int exit() const { return static_cast<int>(firsts_.size()); }
+  [[nodiscard]] int exit() const { return static_cast<int>(first_ops_.size()); }
 
   static bool ends_block(const Op& op) { return op.flow != Flow::kNext; }
 
   void find_blocks() {
-    std::vector<bool> begins(ops_.size() + 1, false);
-    begins[0] = true;
+    std::vector<bool> begins_block(ops_.size() + 1, false);
+    begins_block[0] = true;
     for (std::size_t i = 0; i < ops_.size(); ++i) {
       if (ends_block(ops_[i])) {
-        begins[i + 1] = true;
+        begins_block[i + 1] = true;
       }
       if (ops_[i].flow == Flow::kBranch) {
-        begins[static_cast<std::size_t>(ops_[i].target)] = true;
+        begins_block[static_cast<std::size_t>(ops_[i].target)] = true;
       }
     }
-    block_of_.resize(ops_.size());
+    block_numbers_.resize(ops_.size());
     for (std::size_t i = 0; i < ops_.size(); ++i) {
-      if (begins[i]) {
-        firsts_.push_back(static_cast<int>(i));
+      if (begins_block[i]) {
+        first_ops_.push_back(static_cast<int>(i));
       }
-      block_of_[i] = static_cast<int>(firsts_.size()) - 1;
+      block_numbers_[i] = static_cast<int>(first_ops_.size()) - 1;
     }
   }
 
   void find_edges() {
-    successors_.resize(firsts_.size() + 1);
-    predecessors_.resize(firsts_.size() + 1);
-    for (std::size_t block = 0; block < firsts_.size(); ++block) {
-      const std::size_t next =
-          block + 1 < firsts_.size() ? static_cast<std::size_t>(firsts_[block + 1]) : ops_.size();
+    successors_.resize(first_ops_.size() + 1);
+    predecessors_.resize(first_ops_.size() + 1);
+    for (std::size_t block = 0; block < first_ops_.size(); ++block) {
+      const std::size_t next = block + 1 < first_ops_.size()
+                                   ? static_cast<std::size_t>(first_ops_[block + 1])
+                                   : ops_.size();
       const Op& last = ops_[next - 1];
       if (last.flow == Flow::kBranch) {
         add_edge(block, static_cast<std::size_t>(last.target));
@@ -70,25 +71,25 @@ class PostDominators {
   }
 
   void add_edge(std::size_t block, std::size_t op) {
-    const int to = op < ops_.size() ? block_of_[op] : exit();
-    successors_[block].push_back(to);
-    predecessors_[static_cast<std::size_t>(to)].push_back(static_cast<int>(block));
+    const int target = op < ops_.size() ? block_numbers_[op] : exit();
+    successors_[block].push_back(target);
+    predecessors_[static_cast<std::size_t>(target)].push_back(static_cast<int>(block));
   }
 
   // Orders blocks in postorder of the reversed graph, from the exit.
   void order_blocks() {
-    numbers_.assign(firsts_.size() + 1, -1);
+    numbers_.assign(first_ops_.size() + 1, -1);
     std::vector<std::pair<int, std::size_t>> stack{{exit(), 0}};
-    std::vector<bool> seen(firsts_.size() + 1, false);
-    seen[static_cast<std::size_t>(exit())] = true;
+    std::vector<bool> is_visited(first_ops_.size() + 1, false);
+    is_visited[static_cast<std::size_t>(exit())] = true;
     while (!stack.empty()) {
       auto& [block, next] = stack.back();
       const auto& edges = predecessors_[static_cast<std::size_t>(block)];
       if (next < edges.size()) {
-        const int to = edges[next++];
-        if (!seen[static_cast<std::size_t>(to)]) {
-          seen[static_cast<std::size_t>(to)] = true;
-          stack.emplace_back(to, 0);
+        const int target = edges[next++];
+        if (!is_visited[static_cast<std::size_t>(target)]) {
+          is_visited[static_cast<std::size_t>(target)] = true;
+          stack.emplace_back(target, 0);
         }
       } else {
         numbers_[static_cast<std::size_t>(block)] = static_cast<int>(order_.size());
@@ -100,7 +101,7 @@ class PostDominators {
   }
 
   void solve() {
-    parents_.assign(firsts_.size() + 1, -1);
+    parents_.assign(first_ops_.size() + 1, -1);
     parents_[static_cast<std::size_t>(exit())] = exit();
     for (bool is_changed = true; is_changed;) {
       is_changed = false;
@@ -111,7 +112,7 @@ class PostDominators {
         int parent = -1;
         for (const int next : successors_[static_cast<std::size_t>(block)]) {
           if (parents_[static_cast<std::size_t>(next)] >= 0) {
-            parent = parent < 0 ? next : common(parent, next);
+            parent = parent < 0 ? next : common_dominator(parent, next);
           }
         }
         if (parents_[static_cast<std::size_t>(block)] != parent) {
@@ -122,7 +123,7 @@ class PostDominators {
     }
   }
 
-  [[nodiscard]] int common(int a, int b) const {
+  [[nodiscard]] int common_dominator(int a, int b) const {
     const auto number = [&](int block) { return numbers_[static_cast<std::size_t>(block)]; };
     while (a != b) {
       while (number(a) < number(b)) {
@@ -136,8 +137,8 @@ class PostDominators {
   }
 
   std::span<const Op> ops_;
-  std::vector<int> firsts_;    // first operation of each block
-  std::vector<int> block_of_;  // block of each operation
+  std::vector<int> first_ops_;      // first operation of each block
+  std::vector<int> block_numbers_;  // block of each operation
   std::vector<std::vector<int>> successors_;
   std::vector<std::vector<int>> predecessors_;
   std::vector<int> order_;
@@ -155,7 +156,7 @@ void find_joins(std::span<Op> ops) {
   const PostDominators dominators(ops);
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (ops[i].flow == Flow::kBranch) {
-      ops[i].join = dominators.join_of(i);
+      ops[i].join = dominators.find_join(i);
     }
   }
 }

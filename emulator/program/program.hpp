@@ -30,9 +30,9 @@ using Code = Outcome (*)(Warp& warp, const Op& op, Lanes lanes);
 
 enum class Flow : std::uint8_t { kNext, kBranch, kExit };
 
-/// Offset of a register's values in a warp's register file, in words. Four words before the values
-/// belong to the register, of which the first holds the mask of initialised lanes. A predicate's
-/// value is one word.
+/// Offset of a register's values in a warp's register file, in words. The four words before the
+/// values are the register's header, the first of which holds the mask of initialised lanes. A
+/// predicate's value is one word.
 using Slot = std::uint32_t;
 constexpr Slot kNoSlot = 0;
 constexpr Slot kHeaderWords = 4;
@@ -101,7 +101,7 @@ struct Program {
   const syntax::Module* module = nullptr;
   const syntax::Function* function = nullptr;
   std::vector<Op> ops{};
-  std::uint32_t file_words = 0;
+  std::uint32_t register_file_words = 0;
   std::vector<Constant> constants{};
   std::vector<SpecialRegister> specials{};
   std::size_t static_shared_bytes = 0;  // without dynamic shared memory

@@ -17,7 +17,7 @@ class Fragments;
 using Party = std::uint32_t;
 constexpr unsigned kActorBits = 12;
 constexpr Actor kMaxActors = Actor{1} << kActorBits;
-constexpr Party kNobody = 0;  // clusters are numbered from 1
+constexpr Party kNoParty = 0;  // clusters are numbered from 1
 
 constexpr Actor actor_of(Party party) {
   return party & (kMaxActors - 1);
@@ -30,28 +30,28 @@ constexpr std::uint32_t cluster_of(Party party) {
 constexpr std::uint32_t kNeverBefore = std::numeric_limits<std::uint32_t>::max();
 
 struct Access {
-  Party party = kNobody;
+  Party party = kNoParty;
   std::uint32_t epoch = 0;
-  std::uint32_t what = 0;
+  std::uint32_t origin = 0;
 
   friend bool operator==(const Access&, const Access&) = default;
 };
 
-/// Packs Access::what: the operation's number in its program, the warp that executed it, and
+/// Packs Access::origin: the operation's number in its program, the warp that executed it, and
 /// whether the asynchronous proxy makes the access.
 constexpr unsigned kWarpBits = 10;
 constexpr std::uint32_t kMaxOperations = std::uint32_t{1} << (31 - kWarpBits);
-constexpr std::uint32_t what_of(std::uint32_t operation, Actor warp, bool is_async) {
+constexpr std::uint32_t pack_origin(std::uint32_t operation, Actor warp, bool is_async) {
   return (operation << kWarpBits | warp) << 1U | std::uint32_t{is_async};
 }
 constexpr bool is_async(const Access& access) {
-  return (access.what & 1U) != 0;
+  return (access.origin & 1U) != 0;
 }
 constexpr Actor warp_of(const Access& access) {
-  return access.what >> 1U & ((Actor{1} << kWarpBits) - 1);
+  return access.origin >> 1U & ((Actor{1} << kWarpBits) - 1);
 }
-constexpr std::uint32_t operation_of(const Access& access) {
-  return access.what >> (kWarpBits + 1);
+constexpr std::uint32_t operation_number(const Access& access) {
+  return access.origin >> (kWarpBits + 1);
 }
 
 /// Set of grids that are known to have ended, as ranges of their parties.
@@ -66,23 +66,23 @@ class EndedGrids {
 
  private:
   struct Range {
-    Party first = kNobody;
-    Party end = kNobody;
+    Party first = kNoParty;
+    Party end = kNoParty;
   };
   std::vector<Range> ranges_;  // sorted and disjoint, with gaps between them, after add()
 };
 
-/// View of the current access: what is recorded of it, and which accesses happen before it.
+/// View of the current access: its record, and the accesses that happen before it.
 struct View {
   Access access{};
   Actor warp = 0;  // warp that makes the access or has started the work that does
-  const Clock* before = nullptr;
-  const Clock* before_as_written =
-      nullptr;  // for earlier generic writes: the clock of those that this proxy may see
+  const Clock* prior_accesses = nullptr;
+  const Clock* visible_writes =
+      nullptr;  // clock of the earlier generic writes that this proxy may see
   const Fragments* fragments = nullptr;  // null if the lanes of the warp have not diverged
   // Grids whose accesses to global memory happen before this access.
   const EndedGrids* ended = nullptr;
-  const EndedGrids* ended_as_written = nullptr;
+  const EndedGrids* ended_with_visible_writes = nullptr;
   const EndedGrids* ended_at_begin = nullptr;  // grids that had ended when this one began
   bool is_read_only = false;  // .nc: no thread may write the bytes while the grid runs
 };

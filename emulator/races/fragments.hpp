@@ -15,7 +15,7 @@ class Fragments {
   using Id = std::uint32_t;
 
   /// Creates a fragment for some of the lanes of `parent`.
-  Id part(Id parent);
+  Id create(Id parent);
   /// Joins the fragment to its ancestor `into` when its lanes reconverge.
   void join(Id fragment, Id into);
   /// Records that the fragment runs from this epoch on.
@@ -28,8 +28,8 @@ class Fragments {
  private:
   struct Node {
     Id parent = 0;
-    Id joined = 0;  // fragment that it has joined; itself at first
-    Id since = 0;   // first fragment created after the join
+    Id joined_fragment = 0;  // fragment that it has joined; itself at first
+    Id first_later = 0;      // first fragment created after the join
   };
   struct Turn {
     std::uint32_t epoch = 0;

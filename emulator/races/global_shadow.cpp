@@ -16,24 +16,24 @@ bool is_of_cluster(const View& view, const Access& earlier) {
 
 // Clusters of a grid are unordered, so that only the end of its grid orders another cluster's
 // write.
-std::optional<ConflictKind> against_global_write(const View& view, const Access& earlier) {
+std::optional<ConflictKind> global_write_conflict(const View& view, const Access& earlier) {
   if (view.is_read_only && !view.ended_at_begin->contains(earlier.party)) {
     return ConflictKind::kReadOnlyWritten;
   }
   if (is_of_cluster(view, earlier)) {
-    return against_write(view, earlier);
+    return write_conflict(view, earlier);
   }
   if (!view.ended->contains(earlier.party)) {
     return ConflictKind::kUnordered;
   }
-  if (!is_async(earlier) && !view.ended_as_written->contains(earlier.party)) {
+  if (!is_async(earlier) && !view.ended_with_visible_writes->contains(earlier.party)) {
     return ConflictKind::kNoProxyFence;
   }
   return std::nullopt;
 }
 
 bool read_comes_before(const View& view, const Access& earlier) {
-  return is_of_cluster(view, earlier) ? comes_before(view, earlier, *view.before)
+  return is_of_cluster(view, earlier) ? comes_before(view, earlier, *view.prior_accesses)
                                       : view.ended->contains(earlier.party);
 }
 
@@ -54,7 +54,7 @@ void GlobalShadow::refine(Page& page, unsigned finer) {
     if (i % times == 0) {
       continue;
     }
-    std::uint32_t from = std::exchange(reads[i].others, 0);
+    std::uint32_t from = std::exchange(reads[i].other_reads, 0);
     for (; from != 0; from = nodes_[from].next) {
       add_node(reads[i], Access(nodes_[from].access));
     }
@@ -62,65 +62,66 @@ void GlobalShadow::refine(Page& page, unsigned finer) {
 }
 
 void GlobalShadow::add_node(Reads& reads, const Access& access) {
-  std::uint32_t node = free_;
+  std::uint32_t node = first_free_;
   if (node != 0) {
-    free_ = nodes_[node].next;
+    first_free_ = nodes_[node].next;
   } else {
     node = static_cast<std::uint32_t>(nodes_.size());
     nodes_.emplace_back();
   }
-  nodes_[node] = {.access = access, .next = reads.others};
-  reads.others = node;
+  nodes_[node] = {.access = access, .next = reads.other_reads};
+  reads.other_reads = node;
 }
 
-void GlobalShadow::forget_nodes(Reads& reads) {
-  while (reads.others != 0) {
-    Node& node = nodes_[reads.others];
-    const std::uint32_t number = std::exchange(reads.others, node.next);
-    node.next = std::exchange(free_, number);
+void GlobalShadow::free_nodes(Reads& reads) {
+  while (reads.other_reads != 0) {
+    Node& node = nodes_[reads.other_reads];
+    const std::uint32_t number = std::exchange(reads.other_reads, node.next);
+    node.next = std::exchange(first_free_, number);
   }
 }
 
 // Keeps the latest read in `last`. Moves the previous one to the list, unless it happens before the
-// new read, which then stands for both.
+// new read, which then represents both.
 void GlobalShadow::add_read(const View& view, Reads& reads) {
-  const Access& now = view.access;
-  const Access before = std::exchange(reads.last, now);
-  if (before.party == kNobody || before.party == now.party) {
+  const Access& current = view.access;
+  const Access previous = std::exchange(reads.last, current);
+  if (previous.party == kNoParty || previous.party == current.party) {
     return;
   }
-  if (!is_of_cluster(view, before)) {
-    if (view.ended->contains(before.party)) {
+  if (!is_of_cluster(view, previous)) {
+    if (view.ended->contains(previous.party)) {
       return;
     }
-    // Two clusters have read: of the other reads, keeps the one of the latest grid.
-    if (reads.others != 0) {
-      const Access other = nodes_[reads.others].access;
-      if (!is_of_cluster(view, other) && cluster_of(other.party) > cluster_of(before.party)) {
+    // Two clusters have read the cell: keeps only the other read of the latest grid.
+    if (reads.other_reads != 0) {
+      const Access other = nodes_[reads.other_reads].access;
+      if (!is_of_cluster(view, other) && cluster_of(other.party) > cluster_of(previous.party)) {
         return;
       }
-      forget_nodes(reads);
+      free_nodes(reads);
     }
-    add_node(reads, before);
+    add_node(reads, previous);
     return;
   }
-  for (std::uint32_t node = reads.others; node != 0; node = nodes_[node].next) {
+  for (std::uint32_t node = reads.other_reads; node != 0; node = nodes_[node].next) {
     Access& other = nodes_[node].access;
     if (!is_of_cluster(view, other) && !view.ended->contains(other.party)) {
       return;
     }
-    if (other.party == now.party || other.party == before.party || read_comes_before(view, other)) {
-      other = before;
+    if (other.party == current.party || other.party == previous.party ||
+        read_comes_before(view, other)) {
+      other = previous;
       return;
     }
   }
-  if (!read_comes_before(view, before)) {
-    add_node(reads, before);
+  if (!read_comes_before(view, previous)) {
+    add_node(reads, previous);
   }
 }
 
 template <typename Use>
-void GlobalShadow::for_each_part(std::uint64_t offset, std::size_t bytes, Use&& use) {
+void GlobalShadow::for_each_cell_range(std::uint64_t offset, std::size_t bytes, Use&& use) {
   for_each_page(
       pages_, offset, bytes, [this](Page& page, unsigned finer) { refine(page, finer); }, use);
 }
@@ -128,55 +129,59 @@ void GlobalShadow::for_each_part(std::uint64_t offset, std::size_t bytes, Use&& 
 std::optional<Conflict> GlobalShadow::read(const View& view, std::uint64_t offset,
                                            std::size_t bytes) {
   std::optional<Conflict> conflict;
-  const auto against = [&](const Access& earlier) { return against_global_write(view, earlier); };
-  for_each_part(offset, bytes,
-                [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
-                  const std::size_t cells = kPageBytes >> page.shift;
-                  if (!page.writes.is_empty()) {
-                    conflict = check_writes({page.writes.get(cells) + first, count}, page.shift,
-                                            start + (first << page.shift), against);
-                  }
-                  Reads* const reads = page.reads.get(cells) + first;
-                  for (std::size_t i = 0; i < count; ++i) {
-                    add_read(view, reads[i]);
-                  }
-                  return !conflict.has_value();
-                });
+  const auto conflict_with_write = [&](const Access& earlier) {
+    return global_write_conflict(view, earlier);
+  };
+  for_each_cell_range(
+      offset, bytes, [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
+        const std::size_t cells = kPageBytes >> page.shift;
+        if (!page.writes.is_empty()) {
+          conflict = check_writes({page.writes.get(cells) + first, count}, page.shift,
+                                  start + (first << page.shift), conflict_with_write);
+        }
+        Reads* const reads = page.reads.get(cells) + first;
+        for (std::size_t i = 0; i < count; ++i) {
+          add_read(view, reads[i]);
+        }
+        return !conflict.has_value();
+      });
   return conflict;
 }
 
 std::optional<Conflict> GlobalShadow::write(const View& view, std::uint64_t offset,
                                             std::size_t bytes) {
   std::optional<Conflict> conflict;
-  const auto against = [&](const Access& earlier) { return against_global_write(view, earlier); };
-  for_each_part(offset, bytes,
-                [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
-                  const std::size_t cells = kPageBytes >> page.shift;
-                  Access* const writes = page.writes.get(cells) + first;
-                  start += first << page.shift;
-                  conflict = check_writes({writes, count}, page.shift, start, against);
-                  std::fill_n(writes, count, view.access);
-                  if (page.reads.is_empty()) {
-                    return !conflict.has_value();
-                  }
-                  Reads* const all = page.reads.get(cells) + first;
-                  for (std::size_t i = 0; i < count; ++i) {
-                    Reads& reads = all[i];
-                    const auto check = [&](const Access& earlier) {
-                      if (!conflict.has_value() && earlier.party != kNobody &&
-                          !read_comes_before(view, earlier)) {
-                        conflict = Conflict{.other = earlier, .offset = start + (i << page.shift)};
-                      }
-                    };
-                    check(reads.last);
-                    for (std::uint32_t node = reads.others; node != 0; node = nodes_[node].next) {
-                      check(nodes_[node].access);
-                    }
-                    forget_nodes(reads);
-                    reads = {};
-                  }
-                  return !conflict.has_value();
-                });
+  const auto conflict_with_write = [&](const Access& earlier) {
+    return global_write_conflict(view, earlier);
+  };
+  for_each_cell_range(
+      offset, bytes, [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
+        const std::size_t cells = kPageBytes >> page.shift;
+        Access* const writes = page.writes.get(cells) + first;
+        start += first << page.shift;
+        conflict = check_writes({writes, count}, page.shift, start, conflict_with_write);
+        std::fill_n(writes, count, view.access);
+        if (page.reads.is_empty()) {
+          return !conflict.has_value();
+        }
+        Reads* const cell_reads = page.reads.get(cells) + first;
+        for (std::size_t i = 0; i < count; ++i) {
+          Reads& reads = cell_reads[i];
+          const auto check = [&](const Access& earlier) {
+            if (!conflict.has_value() && earlier.party != kNoParty &&
+                !read_comes_before(view, earlier)) {
+              conflict = Conflict{.other = earlier, .offset = start + (i << page.shift)};
+            }
+          };
+          check(reads.last);
+          for (std::uint32_t node = reads.other_reads; node != 0; node = nodes_[node].next) {
+            check(nodes_[node].access);
+          }
+          free_nodes(reads);
+          reads = {};
+        }
+        return !conflict.has_value();
+      });
   return conflict;
 }
 

@@ -28,7 +28,7 @@ class GlobalShadow {
   };
   struct Reads {
     Access last{};
-    std::uint32_t others = 0;  // first node of the list; 0: none
+    std::uint32_t other_reads = 0;  // first node of the list; 0: none
   };
   struct Page {
     unsigned shift = kCellShift;
@@ -39,13 +39,13 @@ class GlobalShadow {
   void refine(Page& page, unsigned finer);
   void add_read(const View& view, Reads& reads);
   void add_node(Reads& reads, const Access& access);
-  void forget_nodes(Reads& reads);
+  void free_nodes(Reads& reads);
   template <typename Use>
-  void for_each_part(std::uint64_t offset, std::size_t bytes, Use&& use);
+  void for_each_cell_range(std::uint64_t offset, std::size_t bytes, Use&& use);
 
   std::vector<Page> pages_;
   std::vector<Node> nodes_{Node{}};
-  std::uint32_t free_ = 0;  // first free node
+  std::uint32_t first_free_ = 0;  // first free node
 };
 
 }  // namespace emu::races

@@ -8,10 +8,10 @@ namespace emu::races {
 std::optional<LaneShadow::Conflict> LaneShadow::find(const OpenIntervals& open, int lane,
                                                      bool is_write, std::uint64_t offset,
                                                      std::size_t bytes) const {
-  const auto against = [&](const Mark& mark, bool was_write,
-                           std::size_t cell) -> std::optional<Conflict> {
-    const bool is_own = mark.lane == lane && lane != kTogether;
-    if (!open.have(mark.interval) || is_own || (was_write && mark.lane == kSeveral)) {
+  const auto conflict_with_mark = [&](const Mark& mark, bool was_write,
+                                      std::size_t cell) -> std::optional<Conflict> {
+    const bool is_own = mark.lane == lane && lane != kWholeWarp;
+    if (!open.contains(mark.interval) || is_own || (was_write && mark.lane == kSeveralLanes)) {
       return std::nullopt;
     }
     return Conflict{.lane = mark.lane,
@@ -21,11 +21,11 @@ std::optional<LaneShadow::Conflict> LaneShadow::find(const OpenIntervals& open, 
   };
   const std::size_t end = std::min(((offset + bytes - 1) >> kCellShift) + 1, cells_.size());
   for (std::size_t cell = offset >> kCellShift; cell < end; ++cell) {
-    if (auto conflict = against(cells_[cell].write, true, cell)) {
+    if (auto conflict = conflict_with_mark(cells_[cell].write, true, cell)) {
       return conflict;
     }
     if (is_write) {
-      if (auto conflict = against(cells_[cell].read, false, cell)) {
+      if (auto conflict = conflict_with_mark(cells_[cell].read, false, cell)) {
         return conflict;
       }
     }
@@ -41,10 +41,10 @@ void LaneShadow::record(const OpenIntervals& open, int lane, std::uint32_t opera
   }
   for (std::size_t cell = offset >> kCellShift; cell < end; ++cell) {
     Mark& mark = is_write ? cells_[cell].write : cells_[cell].read;
-    const bool is_another = open.have(mark.interval) && mark.lane != lane;
+    const bool is_other_lane = open.contains(mark.interval) && mark.lane != lane;
     mark = {.interval = open.now,
             .operation = operation,
-            .lane = static_cast<std::int8_t>(is_another ? kSeveral : lane)};
+            .lane = static_cast<std::int8_t>(is_other_lane ? kSeveralLanes : lane)};
   }
 }
 

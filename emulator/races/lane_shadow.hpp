@@ -19,19 +19,21 @@ using Interval = std::uint32_t;
 struct OpenIntervals {
   Interval first = 0;
   Interval now = 0;
-  [[nodiscard]] bool have(Interval interval) const { return first <= interval && interval <= now; }
+  [[nodiscard]] bool contains(Interval interval) const {
+    return first <= interval && interval <= now;
+  }
 };
 
 class LaneShadow {
  public:
   /// Values in place of a lane's number: all lanes by one instruction; several lanes, one after the
   /// other. Lanes that write the same values by one instruction do not conflict.
-  static constexpr int kTogether = -1;
-  static constexpr int kSeveral = -2;
+  static constexpr int kWholeWarp = -1;
+  static constexpr int kSeveralLanes = -2;
 
   /// Earlier access by another lane in these intervals.
   struct Conflict {
-    int lane = 0;                 // lane's number, kTogether or kSeveral
+    int lane = 0;                 // lane's number, kWholeWarp or kSeveralLanes
     std::uint32_t operation = 0;  // number of the operation in its program
     bool is_write = false;
     std::uint64_t offset = 0;

@@ -24,15 +24,16 @@ void EndedGrids::add(const EndedGrids& others) {
 }
 
 // Clusters are numbered as they begin, so a grid's parties are a range from `first` on. A dependent
-// grid begins when every block of the previous one has released it: it knows what one of those
-// blocks knew, but not that the previous grid has ended.
+// grid begins when every block of the previous grid has released it: every grid that had ended
+// before one of these releases has ended by then, but the previous grid may still run.
 std::uint32_t RunRaces::begin_grid(bool is_dependent) {
   Grid grid{.first = static_cast<Party>(records_.size() + 1) << kActorBits};
   if (!is_dependent || grids_.empty()) {
-    grid.at_begin.add(kNobody, grid.first);
+    grid.ended_at_begin.add(kNoParty, grid.first);
   } else {
     const Grid& previous = grids_.back();
-    grid.at_begin = previous.has_released_waiting ? previous.after_wait : previous.at_begin;
+    grid.ended_at_begin =
+        previous.has_released_after_wait ? previous.ended_after_wait : previous.ended_at_begin;
   }
   grids_.push_back(std::move(grid));
   return static_cast<std::uint32_t>(grids_.size());
@@ -40,28 +41,29 @@ std::uint32_t RunRaces::begin_grid(bool is_dependent) {
 
 void RunRaces::release(std::uint32_t grid, bool has_waited) {
   Grid& state = grids_.at(grid - 1);
-  state.has_released_waiting = state.has_released_waiting || has_waited;
+  state.has_released_after_wait = state.has_released_after_wait || has_waited;
 }
 
-// A wait covers the previous grid and what that grid knew at its end. A grid in which no thread
-// waits does not know at its end that the previous one has ended.
+// After a wait the previous grid has ended, and with it the grids that had ended before its own
+// end. If none of its threads has waited, the grid before it may still run.
 void RunRaces::wait(std::uint32_t grid) {
   Grid& state = grids_.at(grid - 1);
   if (std::exchange(state.has_waited, true)) {
     return;
   }
-  state.after_wait = state.at_begin;
+  state.ended_after_wait = state.ended_at_begin;
   if (grid > 1) {
     const Grid& previous = grids_[grid - 2];
-    state.after_wait.add(previous.first, state.first);
-    state.after_wait.add(previous.has_waited ? previous.after_wait : previous.at_begin);
+    state.ended_after_wait.add(previous.first, state.first);
+    state.ended_after_wait.add(previous.has_waited ? previous.ended_after_wait
+                                                   : previous.ended_at_begin);
   }
 }
 
 std::uint32_t RunRaces::add_cluster(Record record) {
   records_.push_back(std::move(record));
   if (records_.size() >= std::size_t{1} << (32 - kActorBits)) {
-    throw Error("too many clusters for the race detector");
+    throw Error("the run has too many clusters for the race detector");
   }
   return static_cast<std::uint32_t>(records_.size());
 }
@@ -85,18 +87,19 @@ View ClusterRaces::view(Actor warp, std::uint32_t operation, bool is_read_only) 
   const EndedGrids* const ended = &this->ended(warp_state.order.generic);
   return {.access = {.party = party_of(warp),
                      .epoch = epoch(warp),
-                     .what = what_of(operation, warp, false)},
+                     .origin = pack_origin(operation, warp, false)},
           .warp = warp,
-          .before = &warp_state.order.generic,
-          .before_as_written = &warp_state.order.generic,
+          .prior_accesses = &warp_state.order.generic,
+          .visible_writes = &warp_state.order.generic,
           .fragments = warp_state.fragments.current() != 0 ? &warp_state.fragments : nullptr,
           .ended = ended,
-          .ended_as_written = ended,
+          .ended_with_visible_writes = ended,
           .ended_at_begin = &run_.ended(grid_, false),
           .is_read_only = is_read_only};
 }
 
-// All earlier atomics happen before this one, so the warp's clock for their channel is raised.
+// Raises the warp's clock for the channel of the atomics, since all earlier ones happen before this
+// one.
 View ClusterRaces::atomic_view(Actor warp, std::uint32_t operation) {
   if (atomics_ == 0) {
     atomics_ = add_channel();
@@ -108,7 +111,7 @@ View ClusterRaces::atomic_view(Actor warp, std::uint32_t operation) {
   return atomic;
 }
 
-// The epoch is one that no clock ever covers: only settle() makes the copy visible.
+// Uses an epoch that no clock ever covers: only settle() makes the copy visible.
 View ClusterRaces::copy_view(Actor warp, std::uint32_t operation) {
   View copy = view(warp, operation);
   copy.access.party = party_of(channel(warp, GroupKind::kCopy));
@@ -124,67 +127,67 @@ View ClusterRaces::copy_source_view(Actor warp, std::uint32_t operation) {
 
 // The asynchronous proxy sees the order of the warp that starts the access, but only those generic
 // writes that a proxy fence has covered (async_shared, async_global).
-View ClusterRaces::seen_by_async(Actor warp, std::uint32_t operation, Actor channel,
-                                 std::uint32_t epoch, bool is_shared) const {
+View ClusterRaces::proxy_view(Actor warp, std::uint32_t operation, Actor channel,
+                              std::uint32_t epoch, bool is_shared) const {
   const Order& order = state(warp).order;
   const Clock& written = is_shared ? order.async_shared : order.async_global;
   return {.access = {.party = party_of(channel),
                      .epoch = epoch,
-                     .what = what_of(operation, warp, true)},
+                     .origin = pack_origin(operation, warp, true)},
           .warp = warp,
-          .before = &order.generic,
-          .before_as_written = &written,
+          .prior_accesses = &order.generic,
+          .visible_writes = &written,
           .ended = &ended(order.generic),
-          .ended_as_written = &ended(written),
+          .ended_with_visible_writes = &ended(written),
           .ended_at_begin = &run_.ended(grid_, false)};
 }
 
 View ClusterRaces::async_view(Actor warp, std::uint32_t operation, GroupKind kind, bool is_shared) {
   const Actor actor = channel(warp, kind);
-  return seen_by_async(warp, operation, actor, committed(warp, kind) + 1, is_shared);
+  return proxy_view(warp, operation, actor, committed(warp, kind) + 1, is_shared);
 }
 
-View ClusterRaces::async_view(Actor warp, std::uint32_t operation, const MbarrierMeeting& mbarrier,
+View ClusterRaces::async_view(Actor warp, std::uint32_t operation, const MbarrierSync& mbarrier,
                               bool is_shared) const {
-  return seen_by_async(warp, operation, mbarrier.channel, mbarrier.phases + 1, is_shared);
+  return proxy_view(warp, operation, mbarrier.channel, mbarrier.phases + 1, is_shared);
 }
 
-Access ClusterRaces::settled(Actor warp, std::uint32_t operation) const {
+Access ClusterRaces::settled_access(Actor warp, std::uint32_t operation) const {
   return view(warp, operation).access;
 }
 
-void ClusterRaces::arrive(Actor warp, Meeting& meeting) {
+void ClusterRaces::arrive(Actor warp, SyncPoint& sync_point) {
   fence_tensor_if_implied(warp);
-  meeting.brought.join(state(warp).order);
+  sync_point.released.join(state(warp).order);
   advance(warp);
 }
 
-void ClusterRaces::arrive_relaxed(Actor warp, Meeting& meeting) {
+void ClusterRaces::arrive_relaxed(Actor warp, SyncPoint& sync_point) {
   fence_tensor_if_implied(warp);
-  meeting.brought.join_relaxed(state(warp).order);
+  sync_point.released.join_relaxed(state(warp).order);
 }
 
-void ClusterRaces::wait(Actor warp, const Meeting& meeting) {
-  state(warp).order.join(meeting.taken);
+void ClusterRaces::wait(Actor warp, const SyncPoint& sync_point) {
+  state(warp).order.join(sync_point.acquired);
 }
 
 // Acquires no accesses of threads. Operations that tensor cores have completed no longer read their
 // sources, so their buffers may be filled again.
-void ClusterRaces::wait_relaxed(Actor warp, const Meeting& meeting) {
+void ClusterRaces::wait_relaxed(Actor warp, const SyncPoint& sync_point) {
   Order& order = state(warp).order;
-  order.join_relaxed(meeting.taken);
-  order.generic.join(meeting.taken.tensor_ended);
+  order.join_relaxed(sync_point.acquired);
+  order.generic.join(sync_point.acquired.tensor_ended);
 }
 
-void ClusterRaces::release(Meeting& meeting) {
-  for (const Actor warp : meeting.waiting) {
-    state(warp).order.join(meeting.brought);
+void ClusterRaces::release(SyncPoint& sync_point) {
+  for (const Actor warp : sync_point.waiting) {
+    state(warp).order.join(sync_point.released);
   }
-  meeting.waiting.clear();
-  meeting.brought.clear();
+  sync_point.waiting.clear();
+  sync_point.released.clear();
 }
 
-void ClusterRaces::init(Actor warp, std::uint32_t operation, MbarrierMeeting& mbarrier) {
+void ClusterRaces::init(Actor warp, std::uint32_t operation, MbarrierSync& mbarrier) {
   if (mbarrier.channel == 0) {
     mbarrier.channel = add_channel();
   }
@@ -193,8 +196,7 @@ void ClusterRaces::init(Actor warp, std::uint32_t operation, MbarrierMeeting& mb
 
 // fence.mbarrier_init covers the initialisation for both proxies; fence.proxy.async for the
 // asynchronous one.
-bool ClusterRaces::is_initialized(Actor warp, const MbarrierMeeting& mbarrier,
-                                  bool is_async) const {
+bool ClusterRaces::is_initialized(Actor warp, const MbarrierSync& mbarrier, bool is_async) const {
   const Order& order = state(warp).order;
   const Actor actor = actor_of(mbarrier.init.party);
   const Clock& clock = is_async ? order.async_shared : order.generic;
@@ -223,20 +225,21 @@ ClusterRaces::BlockEnd ClusterRaces::end_of_block(std::uint32_t rank, bool with_
   BlockEnd end;
   for (std::uint32_t i = 0; i < warps_; ++i) {
     const Warp& warp_state = state(warp(rank, i));
-    end.before.join(warp_state.order.generic);
+    end.prior_accesses.join(warp_state.order.generic);
   }
   for (std::uint32_t i = 0; i < warps_; ++i) {
     const auto& channels = state(warp(rank, i)).channels;
-    end.before.raise(channels[static_cast<std::size_t>(GroupKind::kCopy)], kNeverBefore);
+    end.prior_accesses.raise(channels[static_cast<std::size_t>(GroupKind::kCopy)], kNeverBefore);
     if (!with_stores) {
-      end.before.raise(channels[static_cast<std::size_t>(GroupKind::kBulkRead)], kNeverBefore);
+      end.prior_accesses.raise(channels[static_cast<std::size_t>(GroupKind::kBulkRead)],
+                               kNeverBefore);
     }
   }
   return end;
 }
 
 // Sets component kGridWait of the clocks. Synchronisation carries it to other threads, which then
-// have waited, too.
+// count as having waited, too.
 void ClusterRaces::wait_for_grid(Actor warp) {
   run_.wait(grid_);
   Order& order = state(warp).order;
@@ -280,7 +283,8 @@ void ClusterRaces::run_fragment(Actor warp, Fragments::Id fragment) {
 
 Actor ClusterRaces::add_channel() {
   if (actors_ >= kMaxActors) {
-    throw Error("too many mbarriers for the race detector");
+    throw Error(
+        "a cluster has too many mbarriers and groups of asynchronous work for the race detector");
   }
   return actors_++;
 }
@@ -292,11 +296,11 @@ Actor ClusterRaces::channel(Actor warp, GroupKind kind) {
   const auto number = static_cast<std::size_t>(kind);
   const Actor in_block = (warp - 1) % warps_;
   const Actor owner = kind == GroupKind::kProduct ? warp - in_block % kWarpgroup : warp;
-  Actor& shared = state(owner).channels.at(number);
-  if (shared == 0) {
-    shared = add_channel();
+  Actor& channel_of_group = state(owner).channels.at(number);
+  if (channel_of_group == 0) {
+    channel_of_group = add_channel();
   }
-  return shared;
+  return channel_of_group;
 }
 
 }  // namespace emu::races

@@ -1,20 +1,22 @@
 // Happens-before race detector: vector clocks per warp and channel.
 //
 // Actors. Every access belongs to an actor and to one of its epochs. A warp is an actor. So is a
-// channel: asynchronous copies and products that complete together, as an mbarrier whose phases
-// count copies, or a warp's groups of one kind. An epoch of a channel is a phase or a group.
+// channel: asynchronous copies and products that complete together, such as those that an
+// mbarrier's phases count, or a warp's groups of one kind. An epoch of a channel is a phase or a
+// group.
 //
 // Clocks. Each warp has vector clocks (Order). clock[actor] == e says that all accesses of the
 // actor up to epoch e happen before what the warp does next.
-//  - Release (arrive, fence): the warp's clocks are joined into a Meeting, and then the warp begins
-//    a new epoch, so that what it does from now on is not covered by what it has told.
-//  - Acquire (wait): the clocks of the Meeting are joined into the warp's.
-//  - Completion: the end of a phase or group raises the channel's component for those who wait.
+//  - Release (arrive, fence): the warp's clocks are joined into a SyncPoint. The warp then begins a
+//    new epoch, so that the release does not cover its later accesses.
+//  - Acquire (wait): the clocks of the SyncPoint are joined into the warp's.
+//  - Completion: the end of a phase or group raises the channel's component in the clocks of the
+//    waiting warps.
 //
 // Shadow memory (SharedShadow, GlobalShadow, TensorShadow) keeps the last write of each cell and
 // the reads since, as FastTrack does. A new access conflicts with an earlier one, one of them a
-// write, whose epoch the warp's clock does not cover. The outcome depends on what synchronises
-// alone, not on the order of a schedule, so that one schedule finds races of all of them.
+// write, whose epoch the warp's clock does not cover. The outcome depends only on the
+// synchronisation, not on the schedule, so that one run finds the races of every schedule.
 #pragma once
 
 #include <array>
@@ -32,31 +34,31 @@
 namespace emu::races {
 
 /// Synchronisation point: holds what arriving threads release and waiting threads acquire.
-struct Meeting {
-  Order brought{};
-  Order taken{};
+struct SyncPoint {
+  Order released{};
+  Order acquired{};
 
   std::vector<Actor> waiting{};  // warps that wait at the point and are released together
 
   /// Completes the phase: threads that wait from now on acquire what was released.
   void complete() {
-    taken.join(brought);
-    brought.clear();
+    acquired.join(released);
+    released.clear();
   }
 };
 
 /// An mbarrier, with the channel of the copies that it counts; each of its phases is an epoch of
 /// the channel.
-struct MbarrierMeeting {
+struct MbarrierSync {
   Actor channel = 0;
   std::uint32_t phases = 0;  // number of completed phases
-  Meeting meeting{};
+  SyncPoint sync_point{};
   Access init{};
 
   void complete() {
     ++phases;
-    meeting.complete();
-    meeting.taken.generic.raise(channel, phases);
+    sync_point.complete();
+    sync_point.acquired.generic.raise(channel, phases);
   }
 };
 
@@ -87,7 +89,7 @@ class RunRaces {
   /// Records that a block of the grid has ended or allowed the next grid to start; `has_waited`
   /// says whether it has waited for the previous grid.
   void release(std::uint32_t grid, bool has_waited);
-  /// Records a griddepcontrol.wait: for threads that know of this wait, the previous grid has
+  /// Records a griddepcontrol.wait: for threads that acquire this wait, the previous grid has
   /// ended.
   void wait(std::uint32_t grid);
   std::uint32_t add_cluster(Record record);  // returns the cluster's number
@@ -101,16 +103,17 @@ class RunRaces {
   /// when it has waited.
   [[nodiscard]] const EndedGrids& ended(std::uint32_t grid, bool has_waited) const {
     const Grid& state = grids_.at(grid - 1);
-    return has_waited ? state.after_wait : state.at_begin;
+    return has_waited ? state.ended_after_wait : state.ended_at_begin;
   }
 
  private:
   struct Grid {
-    Party first = kNobody;
-    EndedGrids at_begin{};
-    EndedGrids after_wait{};
-    bool has_waited = false;            // some warp of the grid has waited
-    bool has_released_waiting = false;  // some block that knew of a wait has released the next grid
+    Party first = kNoParty;
+    EndedGrids ended_at_begin{};
+    EndedGrids ended_after_wait{};
+    bool has_waited = false;  // some warp of the grid has waited
+    bool has_released_after_wait =
+        false;  // some block has waited, or acquired a wait, and then released the next grid
   };
 
   bool needs_tensor_fences_;
@@ -131,10 +134,10 @@ class ClusterRaces {
   /// View of an access that a warp's operation makes itself.
   [[nodiscard]] View view(Actor warp, std::uint32_t operation, bool is_read_only = false) const;
   /// View of an atomic operation, which is ordered after all earlier ones of the cluster. Atomics
-  /// have a channel: threads that have synchronised with a warp know the atomics up to the warp's
-  /// last one.
+  /// have a channel: threads that have synchronised with a warp are ordered after the atomics up to
+  /// the warp's last one.
   [[nodiscard]] View atomic_view(Actor warp, std::uint32_t operation);
-  /// View of a cp.async's write, which happens before nothing until it is settled.
+  /// View of a cp.async's write, which happens before no other access until it is settled.
   [[nodiscard]] View copy_view(Actor warp, std::uint32_t operation);
   /// View of a cp.async's read, in the warp's open group.
   [[nodiscard]] View copy_source_view(Actor warp, std::uint32_t operation);
@@ -143,34 +146,35 @@ class ClusterRaces {
   /// access is to shared memory.
   [[nodiscard]] View async_view(Actor warp, std::uint32_t operation, GroupKind kind,
                                 bool is_shared);
-  [[nodiscard]] View async_view(Actor warp, std::uint32_t operation,
-                                const MbarrierMeeting& mbarrier, bool is_shared) const;
+  [[nodiscard]] View async_view(Actor warp, std::uint32_t operation, const MbarrierSync& mbarrier,
+                                bool is_shared) const;
   /// Access that replaces a copy's write after the wait for it: as if the warp had written now.
-  [[nodiscard]] Access settled(Actor warp, std::uint32_t operation) const;
+  [[nodiscard]] Access settled_access(Actor warp, std::uint32_t operation) const;
 
-  void arrive(Actor warp, Meeting& meeting);
+  void arrive(Actor warp, SyncPoint& sync_point);
   /// Releases what fence.mbarrier_init and, for tensor memory, tcgen05.fence have covered, and no
   /// other accesses.
-  void arrive_relaxed(Actor warp, Meeting& meeting);
-  void wait(Actor warp, const Meeting& meeting);
+  void arrive_relaxed(Actor warp, SyncPoint& sync_point);
+  void wait(Actor warp, const SyncPoint& sync_point);
   /// Acquires only what arrive_relaxed releases.
-  void wait_relaxed(Actor warp, const Meeting& meeting);
+  void wait_relaxed(Actor warp, const SyncPoint& sync_point);
   /// Completes a phase for the warps in `waiting`, which alone acquire it.
-  void release(Meeting& meeting);
+  void release(SyncPoint& sync_point);
 
-  void init(Actor warp, std::uint32_t operation, MbarrierMeeting& mbarrier);
+  void init(Actor warp, std::uint32_t operation, MbarrierSync& mbarrier);
   /// Whether the mbarrier's initialisation happens before the warp's use of it, or before the use
   /// by asynchronous work that the warp starts.
-  [[nodiscard]] bool is_initialized(Actor warp, const MbarrierMeeting& mbarrier,
-                                    bool is_async) const;
+  [[nodiscard]] bool is_initialized(Actor warp, const MbarrierSync& mbarrier, bool is_async) const;
 
   void fence_async(Actor warp, bool is_shared, bool is_global);
   void fence_init(Actor warp);
   /// State at a block's end. All accesses to its shared memory must happen before it, except those
   /// of cp.async and, unless `with_stores`, the reads of bulk stores.
   struct BlockEnd {
-    Clock before{};
-    [[nodiscard]] View view() const { return {.before = &before, .before_as_written = &before}; }
+    Clock prior_accesses{};
+    [[nodiscard]] View view() const {
+      return {.prior_accesses = &prior_accesses, .visible_writes = &prior_accesses};
+    }
   };
   [[nodiscard]] BlockEnd end_of_block(std::uint32_t rank, bool with_stores) const;
 
@@ -188,10 +192,10 @@ class ClusterRaces {
   void wait_groups(Actor warp, GroupKind kind, std::uint32_t last);
 
   /// Record that lanes of a warp diverge, reconverge and run.
-  Fragments::Id part(Actor warp, Fragments::Id parent) {
-    return state(warp).fragments.part(parent);
+  Fragments::Id create_fragment(Actor warp, Fragments::Id parent) {
+    return state(warp).fragments.create(parent);
   }
-  void join(Actor warp, Fragments::Id fragment, Fragments::Id into) {
+  void join_fragment(Actor warp, Fragments::Id fragment, Fragments::Id into) {
     state(warp).fragments.join(fragment, into);
   }
   void run_fragment(Actor warp, Fragments::Id fragment);
@@ -214,13 +218,14 @@ class ClusterRaces {
   /// View of the operation's reads of shared memory.
   [[nodiscard]] View tensor_shared_view(Actor warp, std::uint32_t operation,
                                         const TensorIssue& issue) const {
-    return seen_by_async(warp, operation, issue.channel, issue.epoch, true);
+    return proxy_view(warp, operation, issue.channel, issue.epoch, true);
   }
   /// View of the end of an allocation, which takes effect at once.
   [[nodiscard]] TensorView tensor_end(Actor warp, std::uint32_t operation) const;
   void tensor_fence_before(Actor warp);
   void tensor_fence_after(Actor warp);
-  /// Clocks that a tcgen05.commit releases when all that its lane has issued before has ended.
+  /// Clocks that a tcgen05.commit releases when the operations that its lane has issued before it
+  /// have ended.
   [[nodiscard]] Order tensor_commit(Actor warp, const TensorIssue& issue) const;
 
  private:
@@ -253,8 +258,8 @@ class ClusterRaces {
   [[nodiscard]] const EndedGrids& ended(const Clock& clock) const {
     return run_.ended(grid_, clock.at(kGridWait) != 0);
   }
-  [[nodiscard]] View seen_by_async(Actor warp, std::uint32_t operation, Actor channel,
-                                   std::uint32_t epoch, bool is_shared) const;
+  [[nodiscard]] View proxy_view(Actor warp, std::uint32_t operation, Actor channel,
+                                std::uint32_t epoch, bool is_shared) const;
 
   RunRaces& run_;
   std::uint32_t grid_;

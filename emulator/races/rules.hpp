@@ -11,8 +11,8 @@
 
 namespace emu::races {
 
-/// Excludes earlier accesses of the same warp by lanes that have since diverged from the current
-/// ones.
+/// Returns false for an earlier access of the same warp by lanes that have since diverged from the
+/// current ones.
 inline bool is_before_in_warp(const View& view, const Access& earlier) {
   return view.fragments == nullptr || is_async(earlier) || actor_of(earlier.party) != view.warp ||
          view.fragments->is_before(earlier.epoch);
@@ -23,31 +23,31 @@ inline bool comes_before(const View& view, const Access& earlier, const Clock& c
 }
 
 /// Returns the conflict of an access with an earlier write, if any.
-inline std::optional<ConflictKind> against_write(const View& view, const Access& earlier) {
-  if (!comes_before(view, earlier, *view.before)) {
+inline std::optional<ConflictKind> write_conflict(const View& view, const Access& earlier) {
+  if (!comes_before(view, earlier, *view.prior_accesses)) {
     return ConflictKind::kUnordered;
   }
-  // Completed accesses of the asynchronous proxy are visible to all; it sees generic writes only
-  // after a fence.
-  if (!is_async(earlier) && !comes_before(view, earlier, *view.before_as_written)) {
+  // Completed accesses of the asynchronous proxy are visible to all; the proxy sees generic writes
+  // only after a fence.
+  if (!is_async(earlier) && !comes_before(view, earlier, *view.visible_writes)) {
     return ConflictKind::kNoProxyFence;
   }
   return std::nullopt;
 }
 
-/// Checks the last writes of cells with against(write), once per run of cells with the same write.
-/// `offset` is that of the first cell, and `shift` the log2 of a cell's size.
-template <typename Against>
+/// Checks the last writes of cells with find_conflict(write), once per run of cells with the same
+/// write. `offset` is that of the first cell, and `shift` the log2 of a cell's size.
+template <typename FindConflict>
 std::optional<Conflict> check_writes(std::span<const Access> writes, unsigned shift,
-                                     std::uint64_t offset, Against&& against) {
+                                     std::uint64_t offset, FindConflict&& find_conflict) {
   Access last;
   for (std::size_t i = 0; i < writes.size(); ++i) {
     const Access& earlier = writes[i];
-    if (earlier == last || earlier.party == kNobody) {
+    if (earlier == last || earlier.party == kNoParty) {
       continue;
     }
     last = earlier;
-    if (const auto kind = against(earlier)) {
+    if (const auto kind = find_conflict(earlier)) {
       return Conflict{
           .kind = *kind, .other = earlier, .is_other_write = true, .offset = offset + (i << shift)};
     }

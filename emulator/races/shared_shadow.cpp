@@ -25,15 +25,18 @@ SharedShadow::Mark* SharedShadow::Page::marks_of(Party party) {
 std::optional<Conflict> SharedShadow::read(const View& view, std::uint64_t offset,
                                            std::size_t bytes) {
   std::optional<Conflict> conflict;
-  const auto against = [&](const Access& earlier) { return against_write(view, earlier); };
+  const auto conflict_with_write = [&](const Access& earlier) {
+    return write_conflict(view, earlier);
+  };
   for_each_page(pages_, offset, bytes, &refine,
                 [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
                   if (!page.writes.is_empty()) {
-                    conflict = check_writes({page.writes.get(page.cells()) + first, count},
-                                            page.shift, start + (first << page.shift), against);
+                    conflict =
+                        check_writes({page.writes.get(page.cells()) + first, count}, page.shift,
+                                     start + (first << page.shift), conflict_with_write);
                   }
                   std::fill_n(page.marks_of(view.access.party) + first, count,
-                              Mark{.epoch = view.access.epoch, .what = view.access.what});
+                              Mark{.epoch = view.access.epoch, .origin = view.access.origin});
                   return !conflict.has_value();
                 });
   return conflict;
@@ -42,17 +45,19 @@ std::optional<Conflict> SharedShadow::read(const View& view, std::uint64_t offse
 std::optional<Conflict> SharedShadow::write(const View& view, std::uint64_t offset,
                                             std::size_t bytes) {
   std::optional<Conflict> conflict;
-  const auto against = [&](const Access& earlier) { return against_write(view, earlier); };
+  const auto conflict_with_write = [&](const Access& earlier) {
+    return write_conflict(view, earlier);
+  };
   for_each_page(
       pages_, offset, bytes, &refine,
       [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
         Access* const writes = page.writes.get(page.cells()) + first;
         start += first << page.shift;
-        conflict = check_writes({writes, count}, page.shift, start, against);
+        conflict = check_writes({writes, count}, page.shift, start, conflict_with_write);
         std::fill_n(writes, count, view.access);
         for (Reader& reader : page.readers) {
           Mark* const marks = reader.marks.get(page.cells()) + first;
-          const std::uint32_t before = view.before->at(actor_of(reader.party));
+          const std::uint32_t before = view.prior_accesses->at(actor_of(reader.party));
           const bool is_own = view.fragments != nullptr && actor_of(reader.party) == view.warp;
           for (std::size_t i = 0; i < count; ++i) {
             const Mark mark = marks[i];
@@ -60,7 +65,7 @@ std::optional<Conflict> SharedShadow::write(const View& view, std::uint64_t offs
             if (mark.epoch == 0 || conflict.has_value()) {
               continue;
             }
-            const Access earlier{.party = reader.party, .epoch = mark.epoch, .what = mark.what};
+            const Access earlier{.party = reader.party, .epoch = mark.epoch, .origin = mark.origin};
             if (mark.epoch > before || (is_own && !is_before_in_warp(view, earlier))) {
               conflict = Conflict{.other = earlier, .offset = start + (i << page.shift)};
             }

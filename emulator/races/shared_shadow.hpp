@@ -22,10 +22,10 @@ class SharedShadow {
  private:
   struct Mark {
     std::uint32_t epoch = 0;  // 0: not read
-    std::uint32_t what = 0;
+    std::uint32_t origin = 0;
   };
   struct Reader {
-    Party party = kNobody;
+    Party party = kNoParty;
     Cells<Mark> marks{};
   };
   struct Page {

@@ -7,8 +7,8 @@
 //
 // A commit arrives when products have ended. These began after their sources were ready, so a
 // thread that waits for the commit also acquires the copies that the issuing thread had waited for
-// and the writes that a proxy fence had covered, but not the issuing thread's own accesses. This is
-// how the stages of a ring buffer are filled again.
+// and the writes that a proxy fence had covered, but not the issuing thread's own accesses. Ring
+// buffers rely on this order to refill their stages.
 #include "emulator/races/races.hpp"
 
 namespace emu::races {
@@ -23,7 +23,7 @@ TensorView ClusterRaces::tensor_move(Actor warp, std::uint32_t operation, bool i
   ++last.epoch;
   return {.access = {.party = party_of(last.channel),
                      .epoch = last.epoch,
-                     .what = what_of(operation, warp, true)},
+                     .origin = pack_origin(operation, warp, true)},
           .ended = &warp_state.tensor_ended,
           .unfenced = {&warp_state.order.generic, &warp_state.order.tensor_ended}};
 }
@@ -56,7 +56,7 @@ TensorView ClusterRaces::tensor_view(Actor warp, std::uint32_t operation, const 
   const Warp& warp_state = state(warp);
   return {.access = {.party = party_of(issue.channel),
                      .epoch = issue.epoch,
-                     .what = what_of(operation, warp, true)},
+                     .origin = pack_origin(operation, warp, true)},
           .form = form,
           .ended = &warp_state.tensor_ended,
           .issued = &warp_state.tensor_issued,
@@ -92,14 +92,14 @@ void ClusterRaces::fence_tensor_if_implied(Actor warp) {
 
 Order ClusterRaces::tensor_commit(Actor warp, const TensorIssue& issue) const {
   const Warp& warp_state = state(warp);
-  Order brought;
-  brought.generic = warp_state.before_issues;
-  brought.generic.raise(issue.channel, issue.epoch);
-  brought.async_shared = warp_state.order.async_shared;
-  brought.tensor_ended = warp_state.tensor_ended;
-  brought.tensor_ended.raise(issue.channel, issue.epoch);
-  brought.tensor_issued = warp_state.tensor_issued;
-  return brought;
+  Order released;
+  released.generic = warp_state.before_issues;
+  released.generic.raise(issue.channel, issue.epoch);
+  released.async_shared = warp_state.order.async_shared;
+  released.tensor_ended = warp_state.tensor_ended;
+  released.tensor_ended.raise(issue.channel, issue.epoch);
+  released.tensor_issued = warp_state.tensor_issued;
+  return released;
 }
 
 }  // namespace emu::races

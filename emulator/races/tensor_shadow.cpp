@@ -15,10 +15,10 @@ bool are_in_order(std::uint64_t earlier, std::uint64_t later) {
          (earlier == later || earlier == kCopyForm || later == kCopyForm);
 }
 
-std::optional<ConflictKind> against(const TensorView& view, const Access& earlier,
-                                    std::uint64_t form) {
+std::optional<ConflictKind> find_conflict(const TensorView& view, const Access& earlier,
+                                          std::uint64_t form) {
   const Actor actor = actor_of(earlier.party);
-  if (earlier.party == kNobody || earlier.epoch <= view.ended->at(actor)) {
+  if (earlier.party == kNoParty || earlier.epoch <= view.ended->at(actor)) {
     return std::nullopt;
   }
   if (view.issued != nullptr && are_in_order(form, view.form) &&
@@ -62,19 +62,19 @@ std::optional<Conflict> TensorShadow::read(const TensorView& view, const TensorR
         cell.reads, [&](const Mark& mark) { return mark.access.party == view.access.party; });
     Mark& mark = earlier_read != cell.reads.end() ? *earlier_read : cell.reads.emplace_back();
     mark = {.access = view.access, .form = view.form};
-    if (const auto kind = against(view, cell.write.access, cell.write.form)) {
+    if (const auto kind = find_conflict(view, cell.write.access, cell.write.form)) {
       return Conflict{.kind = *kind, .other = cell.write.access, .is_other_write = true};
     }
     return std::nullopt;
   });
 }
 
-std::optional<Conflict> TensorShadow::against_all(const TensorView& view, const Cell& cell) {
-  if (const auto kind = against(view, cell.write.access, cell.write.form)) {
+std::optional<Conflict> TensorShadow::cell_conflict(const TensorView& view, const Cell& cell) {
+  if (const auto kind = find_conflict(view, cell.write.access, cell.write.form)) {
     return Conflict{.kind = *kind, .other = cell.write.access, .is_other_write = true};
   }
   for (const Mark& read : cell.reads) {
-    if (const auto kind = against(view, read.access, read.form)) {
+    if (const auto kind = find_conflict(view, read.access, read.form)) {
       return Conflict{.kind = *kind, .other = read.access};
     }
   }
@@ -83,7 +83,7 @@ std::optional<Conflict> TensorShadow::against_all(const TensorView& view, const 
 
 std::optional<Conflict> TensorShadow::write(const TensorView& view, const TensorRange& range) {
   return for_each_cell(range, [&](Cell& cell) {
-    const std::optional<Conflict> conflict = against_all(view, cell);
+    const std::optional<Conflict> conflict = cell_conflict(view, cell);
     cell.write = {.access = view.access, .form = view.form};
     cell.reads.clear();
     return conflict;
@@ -93,7 +93,7 @@ std::optional<Conflict> TensorShadow::write(const TensorView& view, const Tensor
 std::optional<Conflict> TensorShadow::find(const TensorView& view, std::size_t column,
                                            std::size_t columns) {
   return for_each_cell({.lanes = kTensorLanes, .column = column, .columns = columns},
-                       [&](const Cell& cell) { return against_all(view, cell); });
+                       [&](const Cell& cell) { return cell_conflict(view, cell); });
 }
 
 void TensorShadow::clear(std::size_t column, std::size_t columns) {

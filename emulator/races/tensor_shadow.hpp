@@ -55,7 +55,7 @@ class TensorShadow {
     std::vector<Mark> reads{};  // one per party
   };
 
-  static std::optional<Conflict> against_all(const TensorView& view, const Cell& cell);
+  static std::optional<Conflict> cell_conflict(const TensorView& view, const Cell& cell);
   template <typename Use>
   std::optional<Conflict> for_each_cell(const TensorRange& range, Use&& use);
 

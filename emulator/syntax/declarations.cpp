@@ -15,12 +15,12 @@
 namespace emu::syntax {
 
 std::optional<int> bits_of_type(std::string_view name) {
-  const auto type = name.starts_with('.') ? type_named(name.substr(1)) : std::nullopt;
+  const auto type = name.starts_with('.') ? find_type(name.substr(1)) : std::nullopt;
   return type ? std::optional(bits_of(*type)) : std::nullopt;
 }
 
-void DeclarationReader::read_version(Module& module) {  // the lexer reads 9.0 as a float
-  const Token token = lexer_.take();
+void DeclarationReader::read_version(Module& module) {
+  const Token token = lexer_.take();  // the lexer reads 9.0 as a float
   if (token.kind != TokenKind::kFloat) {
     fail(token, "expected a version such as 9.0");
   }
@@ -37,14 +37,14 @@ void DeclarationReader::read_version(Module& module) {  // the lexer reads 9.0 a
 
 void DeclarationReader::read_file(std::vector<std::string>& files) {
   constexpr std::uint64_t kMaxFiles = 100'000;
-  const std::uint64_t number = expect_up_to(kMaxFiles);
+  const std::uint64_t number = expect_integer_up_to(kMaxFiles);
   const Token name = lexer_.take();
   if (name.kind != TokenKind::kString) {
     fail(name, "expected a file's number and name");
   }
-  take_memory(name.text.size());
+  charge_memory(name.text.size());
   if (files.size() <= number) {
-    take_memory((number + 1 - files.size()) * sizeof(std::string));
+    charge_memory((number + 1 - files.size()) * sizeof(std::string));
     files.resize(number + 1);
   }
   files[number] = name.text;
@@ -80,23 +80,23 @@ std::vector<Variable> DeclarationReader::read_variables(std::string_view space) 
   Variable common;
   common.space = kSpaces.at(space);
   const auto element = read_type(common.alignment);
-  std::vector<Variable> found;
+  std::vector<Variable> variables;
   do {
     Variable variable = common;
     variable.name = expect_word();
-    take_memory(kNameBytes);
+    charge_memory(kNameBytes);
     variable.bytes = read_bytes(element, max_bytes_of(common.space));
     if (common.space == Space::kGlobal || common.space == Space::kConstant) {
-      take_memory(2 * variable.bytes);  // data and initialisation flags
+      charge_memory(2 * variable.bytes);  // data and initialisation flags
     }
     if (take_if('=')) {
-      take_memory(variable.bytes);
+      charge_memory(variable.bytes);
       variable.initial = read_initial(element, variable.bytes);
     }
-    found.push_back(std::move(variable));
+    variables.push_back(std::move(variable));
   } while (take_if(','));
   expect(';');
-  return found;
+  return variables;
 }
 
 std::size_t DeclarationReader::read_type(std::size_t& alignment) {
@@ -104,7 +104,7 @@ std::size_t DeclarationReader::read_type(std::size_t& alignment) {
   for (;;) {
     const Token token = lexer_.take();
     if (token.text == ".align") {
-      declared = expect_up_to(kMaxAlignment);
+      declared = expect_integer_up_to(kMaxAlignment);
       if (!std::has_single_bit(declared)) {
         fail(token, "the alignment must be a power of two");
       }
@@ -119,7 +119,7 @@ std::size_t DeclarationReader::read_type(std::size_t& alignment) {
 }
 
 // Skips the attributes of a pointer parameter, which have no effect here.
-void DeclarationReader::skip_pointee() {
+void DeclarationReader::skip_pointer_attributes() {
   if (lexer_.peek().text != ".ptr") {
     return;
   }
@@ -133,13 +133,13 @@ void DeclarationReader::skip_pointee() {
 std::size_t DeclarationReader::read_bytes(std::size_t element, std::size_t limit) {
   std::size_t bytes = element;
   while (lexer_.peek().is('[')) {
-    const Token place = lexer_.take();
+    const Token bracket = lexer_.take();
     if (take_if(']')) {
       return 0;
     }
     const std::uint64_t extent = expect_integer();
     if (extent != 0 && bytes > limit / extent) {
-      fail(place, fmt::format("more than {} bytes", limit));
+      fail(bracket, fmt::format("the variable must have at most {} bytes", limit));
     }
     bytes *= extent;
     expect(']');
@@ -149,17 +149,17 @@ std::size_t DeclarationReader::read_bytes(std::size_t element, std::size_t limit
 
 std::vector<std::byte> DeclarationReader::read_initial(std::size_t element, std::size_t bytes) {
   std::vector<std::byte> initial(bytes);
-  std::size_t place = 0;
+  std::size_t offset = 0;
   const auto read_value = [&] {
     const Token token = lexer_.peek();
     const bool is_float = token.kind == TokenKind::kSingle || token.kind == TokenKind::kFloat;
     const std::uint64_t bits =
         is_float ? lexer_.take().bits : static_cast<std::uint64_t>(expect_signed());
-    for (std::size_t i = 0; i < element; ++i, ++place) {
-      if (place >= bytes) {
+    for (std::size_t i = 0; i < element; ++i, ++offset) {
+      if (offset >= bytes) {
         fail(token, "there are more initial values than elements");
       }
-      initial[place] = static_cast<std::byte>(bits >> (8 * i));
+      initial[offset] = static_cast<std::byte>(bits >> (8 * i));
     }
   };
   if (!take_if('{')) {
@@ -187,15 +187,15 @@ void DeclarationReader::read_parameter(Function& function) {
   Variable parameter;
   parameter.space = Space::kParameter;
   const std::size_t element = read_type(parameter.alignment);
-  skip_pointee();
+  skip_pointer_attributes();
   parameter.name = expect_word();
   parameter.bytes = read_bytes(element, kMaxParameterBytes);
-  parameter.offset = aligned(function.parameter_bytes, parameter.alignment);
+  parameter.offset = align_up(function.parameter_bytes, parameter.alignment);
   function.parameter_bytes = parameter.offset + parameter.bytes;
   if (function.parameter_bytes > kMaxParameterBytes) {
-    fail(token, fmt::format("more than {} bytes of parameters", kMaxParameterBytes));
+    fail(token, fmt::format("the parameters must have at most {} bytes", kMaxParameterBytes));
   }
-  take_memory(kNameBytes);
+  charge_memory(kNameBytes);
   function.parameters.push_back(std::move(parameter));
 }
 
@@ -203,28 +203,28 @@ void DeclarationReader::read_performance_directives(Function& function) {
   constexpr std::uint64_t kMaxSize =
       1U << 20U;  // so that the product of three sizes fits into 64 bits
   constexpr std::uint64_t kMaxRegisters = 256;
-  const auto read_three = [&](std::array<std::uint32_t, 3>& sizes) {
+  const auto read_sizes = [&](std::array<std::uint32_t, 3>& sizes) {
     sizes = {1, 1, 1};
     std::size_t i = 0;
     do {
       if (i == sizes.size()) {
         fail(lexer_.peek(), "at most three sizes are allowed");
       }
-      sizes.at(i++) = static_cast<std::uint32_t>(expect_up_to(kMaxSize));
+      sizes.at(i++) = static_cast<std::uint32_t>(expect_integer_up_to(kMaxSize));
     } while (take_if(','));
   };
   while (lexer_.peek().kind == TokenKind::kWord) {
     const Token token = lexer_.take();
     if (token.text == ".maxntid") {
-      read_three(function.max_threads);
+      read_sizes(function.max_threads);
     } else if (token.text == ".reqntid") {
-      read_three(function.required_threads);
+      read_sizes(function.required_threads);
     } else if (token.text == ".reqnctapercluster") {
-      read_three(function.required_cluster);
+      read_sizes(function.required_cluster);
     } else if (token.text == ".maxnreg") {
-      function.max_registers = static_cast<int>(expect_up_to(kMaxRegisters));
+      function.max_registers = static_cast<int>(expect_integer_up_to(kMaxRegisters));
     } else if (token.text == ".minnctapersm") {
-      function.min_blocks = static_cast<std::uint32_t>(expect_up_to(kMaxSize));
+      function.min_blocks = static_cast<std::uint32_t>(expect_integer_up_to(kMaxSize));
     } else if (token.text == ".maxclusterrank") {
       expect_integer();
     } else if (token.text == ".pragma") {
@@ -237,25 +237,25 @@ void DeclarationReader::read_performance_directives(Function& function) {
 
 SourcePlace DeclarationReader::read_place() {
   const auto read_number = [&] {
-    return static_cast<int>(expect_up_to(std::numeric_limits<int>::max()));
+    return static_cast<int>(expect_integer_up_to(std::numeric_limits<int>::max()));
   };
   SourcePlace place;
   place.file = read_number();
   place.line = read_number();
   read_number();  // column
   while (take_if(',')) {
-    const Token what = lexer_.take();
-    if (what.text == "function_name") {
+    const Token attribute = lexer_.take();
+    if (attribute.text == "function_name") {
       expect_word();
       if (take_if('+')) {
         expect_integer();
       }
-    } else if (what.text == "inlined_at") {
+    } else if (attribute.text == "inlined_at") {
       place.inlined_file = read_number();
       place.inlined_line = read_number();
       read_number();
     } else {
-      fail(what, "expected function_name or inlined_at");
+      fail(attribute, "expected function_name or inlined_at");
     }
   }
   return place;

@@ -15,7 +15,7 @@ namespace emu::syntax {
 /// Size in bits of a fundamental type: 32 for ".b32".
 std::optional<int> bits_of_type(std::string_view name);
 
-/// Reads declarations; each function begins after the directive's name.
+/// Reads declarations; each function begins behind the name of the directive.
 class DeclarationReader : public TokenReader {
  public:
   using TokenReader::TokenReader;
@@ -36,7 +36,7 @@ class DeclarationReader : public TokenReader {
   /// alignment to the type's.
   std::size_t read_type(std::size_t& alignment);
   /// Skips .ptr [.space] [.align N], if present.
-  void skip_pointee();
+  void skip_pointer_attributes();
   /// Reads an array's extents and returns its size in bytes: 6 elements for [2][3], 0 for [], 1
   /// without extents.
   std::size_t read_bytes(std::size_t element, std::size_t limit);

@@ -46,25 +46,25 @@ void Lexer::skip_space() {
   for (;;) {
     const char c = at(0);
     if (c == '/' && at(1) == '/') {
-      while (place_ < text_.size() && text_[place_] != '\n') {
-        ++place_;
+      while (position_ < text_.size() && text_[position_] != '\n') {
+        ++position_;
       }
     } else if (c == '/' && at(1) == '*') {
-      const int opened = line_;
-      place_ += 2;
+      const int first_line = line_;
+      position_ += 2;
       while (!(at(0) == '*' && at(1) == '/')) {
-        if (place_ >= text_.size()) {
-          throw Error(fmt::format("line {}: unterminated comment", opened));
+        if (position_ >= text_.size()) {
+          throw Error(fmt::format("line {}: unterminated comment", first_line));
         }
         line_ += at(0) == '\n' ? 1 : 0;
-        ++place_;
+        ++position_;
       }
-      place_ += 2;
+      position_ += 2;
     } else if (c == ' ' || c == '\t' || c == '\r' || c == '\n' ||
                (c == '\0' &&
-                place_ < text_.size())) {  // CUDA drivers accept text that ends in a zero byte
+                position_ < text_.size())) {  // CUDA drivers accept text that ends in a zero byte
       line_ += c == '\n' ? 1 : 0;
-      ++place_;
+      ++position_;
     } else {
       return;
     }
@@ -72,45 +72,45 @@ void Lexer::skip_space() {
 }
 
 Token Lexer::scan_number() {
-  const std::size_t start = place_;
+  const std::size_t start = position_;
   Token token{.line = line_};
   const auto finish = [&](TokenKind kind, std::uint64_t bits) {
     token.kind = kind;
     token.bits = bits;
-    token.text = text_.substr(start, place_ - start);
+    token.text = text_.substr(start, position_ - start);
     return token;
   };
-  const auto digits = [&](int base, auto&& belongs) {
-    const std::size_t first = place_;
-    while (belongs(at(0))) {
-      ++place_;
+  const auto digits = [&](int base, auto&& is_digit_of_base) {
+    const std::size_t first = position_;
+    while (is_digit_of_base(at(0))) {
+      ++position_;
     }
     std::uint64_t value = 0;
-    const char* const end = text_.data() + place_;
+    const char* const end = text_.data() + position_;
     const auto result = std::from_chars(text_.data() + first, end, value, base);
     if (result.ec != std::errc{} || result.ptr != end) {
-      throw Error(
-          fmt::format("line {}: not a number: '{}'", line_, text_.substr(start, place_ - start)));
+      throw Error(fmt::format("line {}: invalid number '{}'", line_,
+                              text_.substr(start, position_ - start)));
     }
     if (at(0) == 'U') {
-      ++place_;
+      ++position_;
     }
     return value;
   };
   if (at(0) == '0' && (at(1) == 'x' || at(1) == 'X')) {
-    place_ += 2;
+    position_ += 2;
     return finish(TokenKind::kInteger, digits(16, is_hex));
   }
   if (at(0) == '0' && (at(1) == 'b' || at(1) == 'B')) {
-    place_ += 2;
+    position_ += 2;
     return finish(TokenKind::kInteger, digits(2, [](char c) { return c == '0' || c == '1'; }));
   }
   if (at(0) == '0' && (at(1) == 'f' || at(1) == 'F') && is_hex(at(2))) {
-    place_ += 2;
+    position_ += 2;
     return finish(TokenKind::kSingle, digits(16, is_hex));
   }
   if (at(0) == '0' && (at(1) == 'd' || at(1) == 'D') && is_hex(at(2))) {
-    place_ += 2;
+    position_ += 2;
     return finish(TokenKind::kFloat, digits(16, is_hex));
   }
   std::size_t ahead = 0;
@@ -118,10 +118,10 @@ Token Lexer::scan_number() {
     ++ahead;
   }
   if (at(ahead) == '.' && is_digit(at(ahead + 1))) {
-    const std::string copy(text_.substr(place_, 64));
+    const std::string copy(text_.substr(position_, 64));
     char* end = nullptr;
     const double value = std::strtod(copy.c_str(), &end);
-    place_ += static_cast<std::size_t>(end - copy.c_str());
+    position_ += static_cast<std::size_t>(end - copy.c_str());
     return finish(TokenKind::kFloat, std::bit_cast<std::uint64_t>(value));
   }
   const bool is_octal = at(0) == '0' && is_digit(at(1));
@@ -130,7 +130,7 @@ Token Lexer::scan_number() {
 
 Token Lexer::scan() {
   skip_space();
-  const std::size_t start = place_;
+  const std::size_t start = position_;
   Token token{.line = line_};
   const char c = at(0);
   if (c == '\0') {
@@ -140,38 +140,38 @@ Token Lexer::scan() {
     return scan_number();
   }
   if (begins_word(c)) {
-    ++place_;
+    ++position_;
     for (;;) {
       const char next = at(0);
       if (begins_word(next) || is_digit(next)) {
-        ++place_;
+        ++position_;
       } else if (next == ':' && at(1) == ':' && (is_letter(at(2)) || is_digit(at(2)))) {
-        place_ += 2;
+        position_ += 2;
       } else {
         break;
       }
     }
     token.kind = TokenKind::kWord;
-    token.text = text_.substr(start, place_ - start);
+    token.text = text_.substr(start, position_ - start);
     return token;
   }
   if (c == '"') {
-    ++place_;
+    ++position_;
     while (at(0) != '"') {
-      if (place_ >= text_.size() || at(0) == '\n') {
+      if (position_ >= text_.size() || at(0) == '\n') {
         throw Error(fmt::format("line {}: unterminated string", line_));
       }
-      ++place_;
+      ++position_;
     }
     token.kind = TokenKind::kString;
-    token.text = text_.substr(start + 1, place_ - start - 1);
-    ++place_;
+    token.text = text_.substr(start + 1, position_ - start - 1);
+    ++position_;
     return token;
   }
   if (std::string_view("{}[]()<>,;:@!|+-=~").find(c) == std::string_view::npos) {
     throw Error(fmt::format("line {}: unexpected character '{}'", line_, c));
   }
-  ++place_;
+  ++position_;
   token.kind = TokenKind::kSign;
   token.text = text_.substr(start, 1);
   return token;

@@ -41,11 +41,11 @@ class Lexer {
   [[nodiscard]] Token scan();
   [[nodiscard]] Token scan_number();
   [[nodiscard]] char at(std::size_t ahead) const {
-    return place_ + ahead < text_.size() ? text_[place_ + ahead] : '\0';
+    return position_ + ahead < text_.size() ? text_[position_ + ahead] : '\0';
   }
 
   std::string_view text_;
-  std::size_t place_ = 0;
+  std::size_t position_ = 0;
   int line_ = 1;
   Token next_;
 };

@@ -15,12 +15,12 @@ constexpr std::size_t kMaxSharedBytes = std::size_t{228} << 10U;  // per block
 /// 64 bits.
 constexpr std::size_t kMaxVariableBytes = std::size_t{1} << 40U;
 constexpr std::size_t kMaxAlignment = std::size_t{64} << 10U;
-/// Maximum nesting of blocks { }, and of operands, of which valid PTX needs two levels.
-constexpr int kMaxBlocksDeep = 256;
-constexpr int kMaxOperandsDeep = 4;
+/// Maximum nesting of blocks { } and of operands; valid PTX has two levels of operands.
+constexpr int kMaxBlockDepth = 256;
+constexpr int kMaxOperandDepth = 4;
 
-/// Estimated host memory of a module's decoded parts, in bytes. The parser counts it before the
-/// parts are created, to stay within the caller's limit.
+/// Estimated host memory of each decoded part of a module, in bytes. The parser adds it up before
+/// it creates the parts, to stay within the caller's limit.
 constexpr std::size_t kInstructionBytes = 1024;
 constexpr std::size_t kOperandBytes = 320;
 constexpr std::size_t kRegisterBytes = 256;

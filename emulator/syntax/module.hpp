@@ -94,7 +94,7 @@ struct Module {
 };
 
 /// Rounds up to a multiple of the alignment. Neither argument is near 2^64 (syntax/limits.hpp).
-constexpr std::size_t aligned(std::size_t value, std::size_t alignment) {
+constexpr std::size_t align_up(std::size_t value, std::size_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
 

@@ -24,7 +24,7 @@ class Parser : DeclarationReader {
     if (module_.version_major == 0 || module_.target.empty()) {
       throw Error("this is not PTX: .version or .target is missing");
     }
-    module_.memory_bytes = taken_memory();
+    module_.memory_bytes = charged_memory();
     return std::move(module_);
   }
 
@@ -100,8 +100,8 @@ class Parser : DeclarationReader {
     scope_ = 0;
     place_ = SourcePlace{};
     for (int depth = 1; depth > 0;) {
-      if (depth > kMaxBlocksDeep) {
-        fail(lexer_.peek(), fmt::format("more than {} nested blocks", kMaxBlocksDeep));
+      if (depth > kMaxBlockDepth) {
+        fail(lexer_.peek(), fmt::format("expected at most {} nested blocks", kMaxBlockDepth));
       }
       depth += read_statement();
     }
@@ -113,7 +113,7 @@ class Parser : DeclarationReader {
   int read_statement() {
     const Token token = lexer_.take();
     if (token.is('{')) {
-      take_memory(kBlockBytes);
+      charge_memory(kBlockBytes);
       scopes_.push_back(Scope{.parent = scope_});
       scope_ = static_cast<int>(scopes_.size()) - 1;
       return 1;
@@ -142,7 +142,7 @@ class Parser : DeclarationReader {
     if (token.text[0] == '.') {
       read_body_directive(token);
     } else if (take_if(':')) {
-      take_memory(kNameBytes);
+      charge_memory(kNameBytes);
       Scope& scope = scopes_[static_cast<std::size_t>(scope_)];
       const auto next = static_cast<int>(function_.instructions.size());
       if (!scope.labels.emplace(token.text, next).second) {
@@ -196,7 +196,7 @@ class Parser : DeclarationReader {
   }
 
   void add_register(const Token& token, std::string name, int bits) {
-    take_memory(kRegisterBytes + name.size());
+    charge_memory(kRegisterBytes + name.size());
     const auto index = static_cast<int>(function_.registers.size());
     if (!scopes_[static_cast<std::size_t>(scope_)].registers.emplace(name, index).second) {
       fail(token, fmt::format("duplicate register {}", name));
@@ -208,7 +208,7 @@ class Parser : DeclarationReader {
     if (opcode.kind != TokenKind::kWord) {
       fail(opcode, "expected an instruction");
     }
-    take_memory(kInstructionBytes);
+    charge_memory(kInstructionBytes);
     instruction.opcode = opcode.text;
     instruction.line = opcode.line;
     instruction.source = place_;
@@ -236,10 +236,10 @@ class Parser : DeclarationReader {
 
   Operand read_simple_operand(int depth) {
     const Token token = lexer_.take();
-    if (depth > kMaxOperandsDeep) {
-      fail(token, fmt::format("more than {} nested operands", kMaxOperandsDeep));
+    if (depth > kMaxOperandDepth) {
+      fail(token, fmt::format("expected at most {} nested operands", kMaxOperandDepth));
     }
-    take_memory(kOperandBytes);
+    charge_memory(kOperandBytes);
     Operand operand;
     if (token.is('{')) {
       operand.kind = OperandKind::kVector;

@@ -7,10 +7,10 @@
 
 namespace emu::syntax {
 
-void TokenReader::fail(const Token& token, std::string_view what) {
+void TokenReader::fail(const Token& token, std::string_view reason) {
   const std::string found =
       token.kind == TokenKind::kEnd ? "the end of the text" : fmt::format("'{}'", token.text);
-  throw Error(fmt::format("line {}: {}, found {}", token.line, what, found));
+  throw Error(fmt::format("line {}: {}, found {}", token.line, reason, found));
 }
 
 Token TokenReader::expect(char sign) {
@@ -51,7 +51,7 @@ std::int64_t TokenReader::expect_signed() {
   return static_cast<std::int64_t>(is_negative ? std::uint64_t{0} - bits : bits);
 }
 
-std::uint64_t TokenReader::expect_up_to(std::uint64_t limit) {
+std::uint64_t TokenReader::expect_integer_up_to(std::uint64_t limit) {
   const Token token = lexer_.peek();
   const std::uint64_t value = expect_integer();
   if (value > limit) {
@@ -60,14 +60,14 @@ std::uint64_t TokenReader::expect_up_to(std::uint64_t limit) {
   return value;
 }
 
-void TokenReader::take_memory(std::size_t bytes) {
-  if (bytes > max_bytes_ - taken_bytes_) {
+void TokenReader::charge_memory(std::size_t bytes) {
+  if (bytes > max_bytes_ - charged_bytes_) {
     throw TooLarge(
         fmt::format("line {}: the module up to here takes more than the allowed {} MiB of "
                     "memory",
                     lexer_.peek().line, max_bytes_ >> 20U));
   }
-  taken_bytes_ += bytes;
+  charged_bytes_ += bytes;
 }
 
 void TokenReader::skip_to(char sign) {

@@ -14,32 +14,32 @@ namespace emu::syntax {
 /// is not the expected one.
 class TokenReader {
  public:
-  /// `max_bytes` limits the estimated memory of what is read.
+  /// `max_bytes` limits the estimated memory of the module that is read.
   TokenReader(std::string_view text, std::size_t max_bytes) : lexer_(text), max_bytes_(max_bytes) {}
 
  protected:
-  [[noreturn]] static void fail(const Token& token, std::string_view what);
+  [[noreturn]] static void fail(const Token& token, std::string_view reason);
 
   Token expect(char sign);
   /// Takes the next token if it is this sign; returns whether it did.
   bool take_if(char sign);
   std::string expect_word();
   std::uint64_t expect_integer();
-  std::uint64_t expect_up_to(std::uint64_t limit);
+  std::uint64_t expect_integer_up_to(std::uint64_t limit);
   /// Takes an integer with an optional minus.
   std::int64_t expect_signed();
   /// Skips all tokens up to the sign, and the sign.
   void skip_to(char sign);
 
-  /// Counts memory for the part that is read next; throws when the limit is exceeded.
-  void take_memory(std::size_t bytes);
-  [[nodiscard]] std::size_t taken_memory() const { return taken_bytes_; }
+  /// Adds the memory of the part that is read next; throws TooLarge when the limit is exceeded.
+  void charge_memory(std::size_t bytes);
+  [[nodiscard]] std::size_t charged_memory() const { return charged_bytes_; }
 
   Lexer lexer_;  // NOLINT(misc-non-private-member-variables-in-classes): the grammar looks ahead
 
  private:
   std::size_t max_bytes_;
-  std::size_t taken_bytes_ = 0;
+  std::size_t charged_bytes_ = 0;
 };
 
 }  // namespace emu::syntax

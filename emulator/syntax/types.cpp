@@ -31,7 +31,7 @@ constexpr std::array kTypes = {
 
 }  // namespace
 
-std::optional<Type> type_named(std::string_view name) {
+std::optional<Type> find_type(std::string_view name) {
   const auto* const row = std::ranges::find(kTypes, name, &Entry::name);
   return row == kTypes.end() ? std::nullopt : std::optional(row->type);
 }
@@ -40,7 +40,7 @@ int bits_of(Type type) {
   return std::ranges::find(kTypes, type, &Entry::type)->bits;
 }
 
-Type untyped(int bits) {
+Type bit_type(int bits) {
   return bits == 16 ? Type::kB16 : bits == 32 ? Type::kB32 : bits == 64 ? Type::kB64 : Type::kB8;
 }
 

@@ -36,10 +36,10 @@ enum class Type : std::uint8_t {
 };
 
 /// Finds a type by its name, such as "f32"; nothing if there is no such type.
-std::optional<Type> type_named(std::string_view name);
+std::optional<Type> find_type(std::string_view name);
 int bits_of(Type type);
-/// Returns the untyped type of this size: b16, b32 or b64; b8 for any other size.
-Type untyped(int bits);
+/// Returns the type .b16, .b32 or .b64 of this size; .b8 for any other size.
+Type bit_type(int bits);
 bool is_signed(Type type);
 bool is_float(Type type);
 

@@ -19,7 +19,7 @@ struct BenchOptions {
   std::filesystem::path calibration = {};  ///< as in EncoderOptions
   /// Compute threads; 0: one per CPU that this process may use.
   int threads = 0;
-  /// Empty: every precision that the device has; on a machine with a GPU, all except fp32.
+  /// Empty: every precision that the device supports; on a machine with a GPU, all except fp32.
   std::vector<Precision> precisions;
   /// Images per batch. Empty: sizes from 1 to 32; on a GPU, from 1 to 1024.
   std::vector<std::int64_t> batch_sizes;
@@ -27,8 +27,8 @@ struct BenchOptions {
   double seconds = 3.0;
   /// Called with the device before its first figure is measured.
   std::function<void(std::string_view)> on_device;
-  /// Called with what is measured next ("int8, batch 32"), the number of figures done, and that of
-  /// all figures.
+  /// Called with what is measured next ("int8, batch 32"), the number of figures done, and their
+  /// total.
   std::function<void(std::string_view next, std::int64_t done, std::int64_t total)> on_progress;
 };
 
@@ -60,8 +60,8 @@ struct BenchReport {
 /// Runs the benchmark. `on_figure`, when given, is called with each figure after it is measured.
 /// Every output is checked before it is timed: all values are finite, different images have
 /// different embeddings, and the first two in bf16 agree with fp32 on the CPU as closely as 16 bits
-/// can. Throws fovea::Error when the model or a device asked for by name is unavailable, or when an
-/// output is wrong.
+/// can. Throws fovea::Error when the model or an explicitly requested device is unavailable, or
+/// when an output is wrong.
 [[nodiscard]] BenchReport bench(const BenchOptions& options,
                                 const std::function<void(const BenchFigure&)>& on_figure = {});
 

@@ -26,12 +26,12 @@ enum class Tower : std::uint8_t { kImages, kTexts };
 
 struct EncoderOptions {
   /// "auto", "cpu", "cuda", "cuda:N" or "emu". `auto` takes a GPU when one is usable, else the CPU;
-  /// Encoder::device() says which. "emu", and "emu:ARCH" of docs/emulator.md, run a GPU's kernels
-  /// on the CPU, far slower than either, and fail where a kernel does something wrong.
+  /// Encoder::device() says which. "emu", and "emu:ARCH" of docs/emulator.md, run the GPU kernels
+  /// in an emulator on the CPU: far slower than either, but errors in kernels are reported.
   std::string device = "auto";
-  /// kAuto: bf16 where the device has instructions for it, else fp32. Any other is used, or refused
-  /// with the reason on a device without instructions for it; a calibrated one (kPrecisions) needs
-  /// calibrate() with it first, once per model.
+  /// kAuto: bf16 when the device has instructions for it, else fp32. Any other precision throws on
+  /// a device without instructions for it. A calibrated precision (see kPrecisions) requires one
+  /// call of calibrate() per model.
   Precision precision = Precision::kAuto;
   /// Compute threads; 0: one per CPU that this process may use.
   int threads = 0;
@@ -68,10 +68,10 @@ struct EmbedTextsOptions {
 };
 
 struct LabelOptions;     // fovea/label.hpp
-struct LabelledImage;    // likewise
+struct LabelledImage;    // fovea/label.hpp
 struct JobReport;        // fovea/job.hpp
 struct FeaturesOptions;  // fovea/features.hpp
-class Features;          // likewise
+class Features;          // fovea/features.hpp
 struct HeatMap;          // fovea/heat.hpp
 
 /// A loaded model, which embeds any number of images and texts. Methods are thread-safe; concurrent
@@ -104,7 +104,7 @@ class Encoder {
   /// Embeds texts: UTF-8, of any length, of which the model reads the first 64 tokens or so.
   /// Returns float [texts, dimension()]; cosines compare these rows with those of images. The row
   /// of a text does not depend, to the last bit, on the other texts. Throws fovea::Error as
-  /// load_texts(), for what is not UTF-8, and when the device fails.
+  /// load_texts() does, for text that is not UTF-8, and when the device fails.
   [[nodiscard]] std::vector<float> embed_texts(std::span<const std::string> texts,
                                                const EmbedTextsOptions& options = {});
 
@@ -143,9 +143,9 @@ class Encoder {
   [[nodiscard]] std::vector<float> embed_pixels(std::span<const std::uint8_t> pixels,
                                                 bool normalize = true);
 
-  /// The same for images of `height` x `width` pixels: those of preprocessing(), or, of a NaFlex
-  /// model, whose images have sizes of their own, whole patches, at most max_patches of them.
-  /// Throws fovea::Error for other sizes.
+  /// The same for images of `height` x `width` pixels: the size in preprocessing() or, for a NaFlex
+  /// model, any size of whole patches, at most max_patches of them. Throws fovea::Error for other
+  /// sizes.
   [[nodiscard]] std::vector<float> embed_pixels(std::span<const std::uint8_t> pixels, int height,
                                                 int width, bool normalize = true);
 
@@ -159,12 +159,12 @@ class Encoder {
                                                        std::span<float> rows,
                                                        const EmbedImagesOptions& options = {});
 
-  /// Computes features of images (fovea/features.hpp), which stay in the memory of the device;
-  /// beside the result, memory does not grow with the number of images. `failure` gets the first
-  /// image that cannot be read, which ends the call; the result is then empty. An image's features
-  /// do not depend, to the last bit, on the other images. Throws fovea::Error when the model does
-  /// not give these features, when they do not fit into the memory of the device, or when the
-  /// device fails; Interrupted, an Error, when `stop` was set.
+  /// Computes features of images (fovea/features.hpp), which stay in the memory of the device.
+  /// Apart from the result, memory use does not grow with the number of images. `failure` gets the
+  /// first image that cannot be read, which ends the call; the result is then empty. An image's
+  /// features do not depend, to the last bit, on the other images. Throws fovea::Error when the
+  /// model does not give these features, when they do not fit into the memory of the device, or
+  /// when the device fails; Interrupted, an Error, when `stop` was set.
   [[nodiscard]] Features features(std::span<const ImageInput> images,
                                   const FeaturesOptions& options,
                                   std::optional<ImageFailure>& failure);

@@ -30,9 +30,9 @@ class FeatureLayer {
 
   /// Constructs the features of the last layer.
   constexpr FeatureLayer() = default;
-  /// hidden_states[index]: 0 is what goes into the first layer, 1 what comes out of it. Negative
-  /// numbers count from the end: -1 is what comes out of the last layer, without the norm that
-  /// follows, and -2 what goes into it.
+  /// hidden_states[index]: 0 is the input of the first layer, 1 its output. Negative indices count
+  /// from the end: -1 is the output of the last layer, before the norm that follows, and -2 its
+  /// input.
   constexpr FeatureLayer(int index)  // NOLINT(google-explicit-constructor): layer = -2
       : kind_(Kind::kHidden), index_(index) {}
 
@@ -91,15 +91,16 @@ class Features {
   /// [images, tokens, hidden], or [images, hidden] for pooled features.
   [[nodiscard]] const std::vector<std::int64_t>& shape() const;
   [[nodiscard]] OutputDType dtype() const;
-  /// Numbers one after the other, row-major.
+  /// Size of the row-major array in bytes.
   [[nodiscard]] std::size_t bytes() const;
-  /// The CUDA device whose memory holds them; nullopt: the host.
+  /// The CUDA device whose memory holds the array; nullopt: the host.
   [[nodiscard]] std::optional<int> cuda_device() const;
-  /// Address of the numbers in the memory of that device. They are complete, so readers need not
-  /// synchronise. The memory is freed with the last copy of this object, after all work on the
+  /// Address of the array in the memory of that device. Its values are complete, so readers need
+  /// not synchronise. The memory is freed with the last copy of this object, after all work on the
   /// device is done.
   [[nodiscard]] void* data() const;
-  /// Copies them to `host`, which is bytes() long. Throws fovea::Error when the device fails.
+  /// Copies the array to `host`, which must be bytes() long. Throws fovea::Error when the device
+  /// fails.
   void copy_to(std::span<std::byte> host) const;
 
  private:

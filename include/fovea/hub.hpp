@@ -35,19 +35,20 @@ struct PullProgress {
 /// tokenizer's files, and model.safetensors or its index and shards) into the local Hugging Face
 /// cache, where other tools find it too, and returns the snapshot's folder.
 ///
-/// A pull that was stopped resumes where it stopped. Every file is checked against the size and
-/// the hash (SHA-256 or git's SHA-1) that the hub states; a file that does not match is deleted.
+/// A pull that was stopped resumes where it stopped. Every file is checked against the size and the
+/// hash (SHA-256 or git's SHA-1) that the hub states; a file that does not match is deleted.
 /// Environment: HF_ENDPOINT, HF_TOKEN (or the file HF_HOME/token; sent to the endpoint's own host
-/// only), HF_HOME, HF_HUB_CACHE, HF_HUB_OFFLINE (then the model is only looked up),
-/// SSL_CERT_FILE and the usual proxy variables. What `progress` throws ends the pull.
-/// Throws fovea::Error when the model is unknown or you may not read it, the network keeps failing,
-/// the disk is full, or a file does not match what the hub says.
+/// only), HF_HOME, HF_HUB_CACHE, HF_HUB_OFFLINE (then the model is only looked up), SSL_CERT_FILE
+/// and the usual proxy variables. An exception thrown by `progress` ends the pull. Throws
+/// fovea::Error when the model is unknown or you may not read it, the network keeps failing, the
+/// disk is full, or a file does not match what the hub says.
 [[nodiscard]] std::filesystem::path pull(
     const PullOptions& options, const std::function<void(const PullProgress&)>& progress = {});
 
-/// The folder of a model: a folder is taken as it is, and "org/name" is looked up at `revision` in
-/// the local Hugging Face cache, never on the network. Throws fovea::Error when the model is not
-/// there; the message says where it looked and how to get the model.
+/// Returns the folder of a model: the path of a folder is returned unchanged, and "org/name" is
+/// looked up at `revision` in the local Hugging Face cache, never on the network. Throws
+/// fovea::Error when the model is not there; the message says where it looked and how to get the
+/// model.
 [[nodiscard]] std::filesystem::path find_model(const std::string& name_or_folder,
                                                const std::string& revision = "main");
 

@@ -45,7 +45,8 @@ struct InputOptions {
   /// stands for all its files. An input that is itself in `inputs` is always read.
   std::vector<std::string> exclude = {};
   std::vector<std::string> include = {};
-  /// Larger images fail before memory is taken for them; 0: Pillow's limit, 178,956,970.
+  /// Images with more pixels fail before memory is allocated for them; 0: Pillow's limit,
+  /// 178,956,970.
   std::int64_t max_pixels = 0;
   /// Only the inputs i with i % shard_count == shard_index are used, counted from 0.
   std::uint64_t shard_index = 0;
@@ -129,13 +130,13 @@ struct EmbedOptions {
   /// 256 MiB.
   std::optional<std::uint64_t> shard_rows;
   std::optional<std::uint64_t> max_errors;  ///< more failed inputs end the job with an Error
-  /// Discard what the folder OUT holds and start again; replace a file that Fovea did not write.
+  /// Discard the contents of the folder OUT and start again; replace a file that Fovea did not
+  /// write.
   bool overwrite = false;
   bool retry_failed = false;  ///< try the inputs in OUT/errors.jsonl again
-  /// Brings what OUT holds up to date with the inputs: rows of photos that are new are added, those
-  /// of changed photos are computed again, those of photos that are gone are dropped, and all
-  /// others keep their bytes (docs/output.md). Has no effect when there is no output
-  /// yet.
+  /// Updates OUT to the current inputs: rows of photos that are new are added, those of changed
+  /// photos are computed again, those of photos that are gone are dropped, and all others keep
+  /// their bytes (docs/output.md). Has no effect when there is no output yet.
   bool update = false;
   /// Writes the SHA-256 of every image's file into the index; with `update`, photos are compared by
   /// it, and not by their sizes and dates.

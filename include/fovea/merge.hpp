@@ -18,7 +18,7 @@ struct MergeOptions {
   /// Joins outputs even when shards of a job are missing, and lists the missing ones in
   /// manifest.json. Otherwise merging throws an Error that names them.
   bool partial = false;
-  bool overwrite = false;        ///< discard what `output` holds
+  bool overwrite = false;        ///< discard the contents of `output`
   std::uint64_t shard_rows = 0;  ///< rows per embeddings file; 0: that of the first output
   /// Called from the thread of merge_outputs while rows are copied.
   std::function<void(std::uint64_t rows, std::uint64_t total)> on_progress;
@@ -30,7 +30,7 @@ struct MergeReport {
   std::uint64_t failed = 0;    ///< inputs listed as failed
   std::uint64_t left_out = 0;  ///< photos that an earlier output already has (keep_first)
   /// The outputs are shards of one job (InputOptions::shard_index), and inputs are in the order
-  /// that the job without shards gives. Otherwise one output comes after the other.
+  /// that the job without shards gives. Otherwise the outputs follow one another.
   bool in_input_order = false;
   std::string missing = {};   ///< "shard 3/8 is missing" for a partial result; otherwise ""
   bool already_done = false;  ///< `output` held the result, so nothing was written

@@ -32,7 +32,7 @@ struct ModelInfo {
   std::vector<std::filesystem::path> files;         // weight files that hold them
   std::uint64_t weight_bytes = 0;                   // size of those files
   std::vector<std::filesystem::path> calibrations;  // of both towers
-  std::vector<std::string> missing;   // tensors that the model needs and no file holds
+  std::vector<std::string> missing;                 // required tensors that no file contains
   std::vector<std::string> unusable;  // tensors of a wrong shape or dtype, with the reason
   std::vector<std::string> unused;    // vision tensors that the model does not need
   Preprocessing preprocessing;
@@ -78,10 +78,10 @@ struct InitOptions {
 };
 
 /// Writes a checkpoint of random weights in Hugging Face's layout: the same bytes for the same
-/// preset, seed, layers, vocabulary and dtype, whatever the number of threads. Weights have
-/// the scales of a trained network, so that its embeddings tell images and texts apart, but they
-/// mean nothing. Throws fovea::Error when the preset is unknown or the folder cannot be written or
-/// is not empty.
+/// preset, seed, layers, vocabulary and dtype, whatever the number of threads. Weights have the
+/// scales of a trained network, so different images and texts get different embeddings, but these
+/// are meaningless. Throws fovea::Error when the preset is unknown or the folder cannot be written
+/// or is not empty.
 void init_checkpoint(const InitOptions& options);
 
 }  // namespace fovea

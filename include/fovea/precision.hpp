@@ -14,9 +14,8 @@ enum class Precision : std::uint8_t { kAuto, kFp32, kBf16, kInt8, kFp8, kMxfp8 }
 struct PrecisionInfo {
   Precision precision;
   std::string_view name;  ///< as on the command line, in manifests and in messages
-  /// The types of the operands of matrix products, such as "i8" with a scale for each row: the
-  /// first for products that follow a norm, the second for those that follow the activation of an
-  /// MLP.
+  /// Operand types of matrix products, such as "i8" with one scale per row: `normed` for products
+  /// that follow a norm, `inner` for those that follow the activation of an MLP.
   std::string_view normed{};
   std::string_view inner{};
   bool on_cpus = false;     ///< supported on CPUs that have the instructions
@@ -50,7 +49,7 @@ inline constexpr std::array<PrecisionInfo, 6> kPrecisions = {{
      .on_gpus = true,
      .calibrated = true,
      .compared = true},
-    // i8 is the more accurate where each row has a scale of its own.
+    // i8 with one scale per row is more accurate than e4m3 in the products that follow a norm.
     {.precision = Precision::kFp8,
      .name = "fp8",
      .normed = "i8",

@@ -40,7 +40,8 @@ struct Photo {
   /// The file, or the archive, may not be what was embedded: its size or date differs from the
   /// index, or it was written, renamed or given other rights or dates after the row was written.
   bool has_changed = false;
-  /// Why the file cannot be read, or be decoded where that was tried; "" when it can.
+  /// Why the file could not be read or, if decoding was attempted, decoded; "" if there was no
+  /// error.
   std::string error;
 };
 
@@ -93,7 +94,7 @@ using SearchProgress = std::function<void(std::int64_t done, std::int64_t total)
 enum class RowsInMemory {
   kAuto,   ///< from the second search on, when the copy takes at most half of the memory
   kNever,  ///< rows are read for every search
-  kAlways  ///< the first search makes it; fovea::Error when there is no memory for it
+  kAlways  ///< the first search creates it, or throws fovea::Error without enough memory
 };
 
 struct CollectionOptions {
@@ -104,14 +105,14 @@ struct CollectionOptions {
   SearchProgress on_progress;
   RowsInMemory rows_in_memory = RowsInMemory::kAuto;
   /// The device on which nearest() compares: "cpu", "cuda", "cuda:N", "emu" or "auto". A GPU keeps
-  /// all rows, in 8 bits a number, in its memory from the first search on, and `rows_in_memory` has
-  /// no part in it. `auto` takes a GPU from the second search on, where there is one that has room
-  /// for them. Results are the same, to the last bit.
+  /// all rows, in 8 bits a number, in its memory from the first search on, and `rows_in_memory` is
+  /// ignored. `auto` uses a GPU from the second search on, if one has enough memory for the rows.
+  /// Results are the same, to the last bit.
   std::string device = "cpu";
   /// Called with the device on which nearest() compares, "cpu (avx2), 2 threads", before the first
   /// search and whenever it changes.
   std::function<void(std::string_view)> on_device = {};
-  /// Called with notes for the user, such as why `auto` leaves a GPU alone.
+  /// Called with notes for the user, such as why `auto` does not use a GPU.
   std::function<void(std::string_view)> on_note = {};
 };
 
@@ -154,8 +155,8 @@ class Collection {
   [[nodiscard]] Photo photo(std::int64_t row) const;
   /// The first row with that name, given as raw bytes or in the index's form; nullopt if none.
   [[nodiscard]] std::optional<std::int64_t> find(const std::string& name) const;
-  /// The first row whose photo is that file; symbolic links are followed. Only names are compared
-  /// that end like the path, or like the path after its links are followed.
+  /// The first row whose photo is that file; symbolic links are followed. Only names with the same
+  /// last component as the path, or as the path with its links resolved, are compared.
   [[nodiscard]] std::optional<std::int64_t> find_file(const std::filesystem::path& path) const;
   /// The embedding of `row` as float [dimension()].
   [[nodiscard]] std::vector<float> embedding(std::int64_t row) const;
@@ -164,16 +165,16 @@ class Collection {
   void read_embeddings(std::int64_t first, std::int64_t count, std::span<float> out) const;
 
   /// The `k` nearest rows of each query, nearest first, rows of equal score in row order; fewer
-  /// than `k` when there are not as many rows. Of rows with the same file, by whatever paths, the
-  /// first one alone is found, and none whose file is that of the row left out. `queries`: float
-  /// [n, dimension()]. `left_out`: empty, or per query a row that it must not find (its own), -1
-  /// for none. Throws fovea::Error when a query or a row holds NaN or infinity, or a query is all
-  /// zeros; and when the rows do not fit into the memory of a GPU that was asked for, with the
-  /// bytes that they need.
+  /// than `k` when there are not as many rows. Of rows with the same file, even under different
+  /// paths, only the first is returned; rows with the same file as the excluded row are not
+  /// returned. `queries`: float [n, dimension()]. `left_out`: empty, or one row per query that is
+  /// excluded from its results (usually the query's own row), -1 for none. Throws fovea::Error when
+  /// a query or a row holds NaN or infinity, or a query is all zeros; and when the rows do not fit
+  /// into the memory of an explicitly requested GPU, with the bytes that they need.
   [[nodiscard]] std::vector<std::vector<Match>> nearest(
       std::span<const float> queries, int k, std::span<const std::int64_t> left_out = {}) const;
 
-  /// Groups of photos of which all but one may go.
+  /// Groups of similar photos, in each of which all but one may be deleted.
   ///
   /// Photos are taken in order: those whose file can be read before others, then more pixels, those
   /// below the folders of `prefer`, the larger file, the older one, the first row. A photo is kept

@@ -31,12 +31,12 @@ enum class TextClean : std::uint8_t {
 
 /// A text as tokens.
 struct TokenizedText {
-  /// Token ids, as many as the model takes: those of the text, one that ends it, and padding.
+  /// Token ids, as many as the model takes: those of the text, the end token, and padding.
   std::vector<std::int32_t> ids;
   /// The vocabulary's piece for each of `ids`, in UTF-8: "▁cat" for " cat", "<0x0A>" for a byte
   /// without a piece, "<pad>".
   std::vector<std::string> pieces;
-  /// Tokens of the whole text, without the one that ends it.
+  /// Number of tokens of the whole text, without the end token.
   std::int64_t tokens = 0;
   /// Whether some of those did not fit into `ids`.
   bool truncated = false;

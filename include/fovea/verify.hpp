@@ -25,8 +25,8 @@ struct VerifyOptions {
   std::int64_t limit = 256;
   std::int64_t max_pixels = 0;  ///< larger photos are refused; see InputOptions
   /// Lowest mean of the photos' cosines to fp32, lowest cosine that any photo may have, and lowest
-  /// mean recall. Single photos that are hard (silhouettes, codes) lose far more than the mean, in
-  /// any program that computes in bf16: it is the mean that tells a wrong result.
+  /// mean recall. Difficult photos (silhouettes, codes) lose far more than the mean, in any program
+  /// that computes in bf16, so the mean is the better indicator of a wrong result.
   double min_mean_cosine = 0.999;
   double min_mean_cosine_8bit = 0.995;  // for calibrated precisions
   double min_cosine = 0.99;
@@ -34,7 +34,7 @@ struct VerifyOptions {
   double min_recall = 0.9;
   /// Called with the device, before anything is computed on it.
   std::function<void(std::string_view)> on_device;
-  /// Called from any thread with the step of the work ("reading photos", "photos in bf16"), the
+  /// Called from any thread with the step of the work ("reading", "bf16"), the
   /// number done and the total, 0 if unknown.
   std::function<void(std::string_view step, std::uint64_t done, std::uint64_t total)> on_progress;
 };

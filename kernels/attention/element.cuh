@@ -1,4 +1,4 @@
-// The two 16-bit element types of attention: their matrix products and their packing.
+// The two 16-bit element types of attention, with their matrix products and packing.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace fovea::attention {
 
 struct Bf16 {
-  static constexpr std::uint32_t kOnes = 0x3f803f80;  // two of them
+  static constexpr std::uint32_t kOnes = 0x3f803f80;  // 1.0 in both halves
   template <int N, int kTransB = 0>
   using Wgmma = ptx::WgmmaBf16<N, kTransB>;
   static __device__ __forceinline__ std::uint32_t pack(float low, float high) {

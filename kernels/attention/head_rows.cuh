@@ -1,5 +1,4 @@
-// What a block of the levels below wgmma works on: the rows of one head in one sequence, and the
-// memory they lie in.
+// The rows of one head in one sequence that a block of the portable attention kernels works on.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +9,8 @@
 
 namespace fovea::attention {
 
-/// Where a block is: blocks that share a head follow each other. Causal tiles come from the last,
-/// which sees most keys, to the first.
+/// The query tile, head and image of a block. Consecutive blocks share a head. Causal tiles are
+/// numbered from the last, which has the most work, to the first.
 struct BlockPlace {
   int tile, head, image;
   __device__ __forceinline__ BlockPlace(const PortableParams& params, std::uint32_t block) {
@@ -25,13 +24,13 @@ struct BlockPlace {
   }
 };
 
-/// A head of a sequence: its lengths, and where its first row is.
+/// The lengths of a sequence, and the addresses of one head's first rows.
 struct HeadRows {
   int queries, keys;
   const std::uint8_t* q;
   const std::uint8_t* k;
   const std::uint8_t* v;
-  std::int64_t output;  // elements before the first row of the output
+  std::int64_t output;  // offset of the first row in the output, in elements
 
   __device__ __forceinline__ HeadRows(const PortableParams& params, const BlockPlace& place) {
     std::int64_t q_start = place.image * params.q.batch;
@@ -57,18 +56,18 @@ struct HeadRows {
     output += place.head * params.o.head;
   }
 
-  /// Keys that some query below `row` sees.
+  /// The number of keys that at least one query before `row` attends to.
   __device__ __forceinline__ int seen_below(const PortableParams& params, int row) const {
     return params.causal != 0 ? min(keys, row + keys - queries) : keys;
   }
 };
 
-/// The factor of a row that the probabilities `sum` up to; a row that sees no key becomes zeros.
+/// Factor that normalises a row whose probabilities add up to `sum`; 0 for a row that sees no key.
 __device__ __forceinline__ float inverse_of(float sum) {
   return sum > 0.0F ? ptx::rcp_approx(sum) : 0.0F;
 }
 
-/// Writes eight columns from element `at` of the output on, a multiple of 8.
+/// Writes eight columns of the output from element `element` on, which is a multiple of 8.
 template <typename Element>
 __device__ __forceinline__ void store_unit(const PortableParams& params, std::int64_t element,
                                            const float (&x)[8]) {
@@ -77,7 +76,7 @@ __device__ __forceinline__ void store_unit(const PortableParams& params, std::in
                     Element::pack(x[6], x[7]));
 }
 
-/// Writes two columns from element `at` of the output on, a multiple of 2.
+/// Writes two columns of the output from element `element` on, which is a multiple of 2.
 template <typename Element>
 __device__ __forceinline__ void store_pair(const PortableParams& params, std::int64_t element,
                                            float low, float high) {

@@ -1,8 +1,8 @@
-// Tiles of one head in shared memory, and the two matrix products of attention over them.
+// Tiles of one head in shared memory, and the two matrix products of attention.
 //
-// A tile is (rows, head_dim) in spans of columns, as TMA delivers boxes: spans of 64
-// columns in the 128-byte swizzle and, where 64 does not divide the head dimension, a last span of
-// 16 or 32 columns in a swizzle as wide as its rows. Columns beyond the head are zero.
+// A tile is (rows, head_dim), split into spans of columns as TMA loads them: spans of 64 columns
+// with 128-byte swizzle and, where 64 does not divide the head dimension, a last span of 16 or 32
+// columns whose swizzle is as wide as its rows. Columns beyond the head are zero.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace fovea::attention {
 
-/// Spans of a head's columns.
+/// How the columns of a head are split into spans.
 template <int kHeadDim>
 struct HeadSpans {
-  static constexpr int kWide = kHeadDim / 64;           // spans of 64 columns
+  static constexpr int kWide = kHeadDim / 64;           // number of spans of 64 columns
   static constexpr int kRest = rest_columns(kHeadDim);  // columns of the last span
-  static constexpr int kRestBytes = kRest * 2;          // of one of its rows
+  static constexpr int kRestBytes = kRest * 2;          // bytes per row of the last span
   static constexpr tile::SwizzleMode kRestMode =
       kRestBytes == 32 ? tile::SwizzleMode::k32 : tile::SwizzleMode::k64;
   static_assert(kHeadDim % 8 == 0 && kWide >= 1 && kRest <= 32, "head dims 64, 72, 80, 96, 128");
@@ -36,7 +36,7 @@ struct HeadTile : HeadSpans<kHeadDim> {
 
   alignas(kTileAlignment) unsigned char bytes[kBytes];
 
-  /// Loads `kRows` rows from `row` on; rows beyond the operand's become zero.
+  /// Loads `kRows` rows, beginning with `row`; rows beyond the operand are filled with zeros.
   __device__ __forceinline__ void load(const OperandMaps& maps, std::uint64_t* full, int row,
                                        int head, int image) {
     ptx::mbarrier_arrive_expect_tx(full, kBytes);
@@ -50,7 +50,7 @@ struct HeadTile : HeadSpans<kHeadDim> {
   }
 };
 
-/// S (64, N) = Q (64, head_dim) K (N, head_dim)^T, started but not waited for.
+/// Starts S (64, N) = Q (64, head_dim) K (N, head_dim)^T without waiting for it.
 template <typename Element, int N, int kHeadDim, int kKeyRows>
 __device__ __forceinline__ void start_scores(float (&s)[N / 2],
                                              const HeadTile<kHeadDim, kTileRows>& q,
@@ -79,7 +79,7 @@ __device__ __forceinline__ void start_scores(float (&s)[N / 2],
   }
 }
 
-/// Accumulators of O (64, head_dim).
+/// Accumulators of the output O (64, head_dim).
 template <int kHeadDim>
 struct OutputTile {
   using Spans = HeadSpans<kHeadDim>;
@@ -100,7 +100,7 @@ struct OutputTile {
       f(rest[i], i / 2 % 2);
     }
   }
-  /// Row `lane / 4` of the warp by `upper`, row `lane / 4 + 8` by `lower`.
+  /// Multiplies row `lane / 4` of the warp by `upper`, and row `lane / 4 + 8` by `lower`.
   __device__ __forceinline__ void multiply(float upper, float lower) {
     for_each([&](float& x, int half) { x *= half == 0 ? upper : lower; });
   }
@@ -109,7 +109,8 @@ struct OutputTile {
   }
 };
 
-/// O (+)= P (64, 16) V (16, head_dim), rows `16 * step` on of the tile; started, not waited for.
+/// Starts O (+)= P (64, 16) V (16, head_dim) without waiting for it, where V begins with row `16 *
+/// step` of the tile.
 template <typename Element, int kHeadDim, int kKeyRows>
 __device__ __forceinline__ void start_output(OutputTile<kHeadDim>& o, const std::uint32_t (&p)[4],
                                              const HeadTile<kHeadDim, kKeyRows>& v, int step,

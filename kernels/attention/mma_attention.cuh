@@ -1,5 +1,5 @@
-// Attention by mma.sync, sm_80 and later, 16-bit elements: O = softmax(scale Q K^T) V,
-// causal or not. What Ampere and Ada run, and Hopper where TMA cannot.
+// Attention by mma.sync, for sm_80 and later and 16-bit elements: O = softmax(scale Q K^T) V,
+// causal or not. Ampere and Ada run it, and Hopper runs it for operands that TMA cannot load.
 //
 // Contract: any lengths, head dimensions that are multiples of 8 up to kColumns, strides that are
 // multiples of 8 elements from 16-byte aligned addresses. Deterministic.
@@ -9,14 +9,15 @@
 //   blocks of its key group; each key group    kStages blocks of a group are on chip or under way;
 //   has its own ring, filled by its own warps  its warps meet once for each
 //
-// 32 queries a warp where they fill the GPU: each fragment of K or V that comes from shared memory
-// meets two of Q or P. 16 where more warps at once matter more. Several key groups where there are
-// too few queries for all SMs: their sums meet in shared memory in the end.
+// A warp has 32 queries if that suffices to fill the GPU: each fragment of K or V from shared
+// memory is then used for two tiles of queries. It has 16 queries where more concurrent warps
+// matter more. Several key groups are used when there are too few queries for all SMs; their
+// partial sums are combined in shared memory at the end.
 //
-// A block of keys is one run of instructions without branches, in which the compiler lays the
-// products of one tile under the exponentials of the other.
+// The code for a block of keys has no branches, so that the compiler can interleave the products of
+// one tile with the exponentials of the other.
 //
-// Registers: S (kWarpRows, kKeys) f32, later P; O (kWarpRows, kColumns) f32; Q where there is room.
+// Registers: S (kWarpRows, kKeys) f32, later P; O (kWarpRows, kColumns) f32; Q if it fits.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@
 
 namespace fovea::attention {
 
-/// What follows from the tuning of a kernel: Element, and kTuning.
+/// Constants of a kernel. `Variant` defines the type Element and the tuning parameters kTuning.
 template <typename Variant>
 struct MmaCfg : Variant {
   using Variant::kTuning;
@@ -48,22 +49,22 @@ struct MmaCfg : Variant {
 
   static constexpr int kWarpRows = kTuning.warp_rows;
   static constexpr int kRowTiles = kWarpRows / 16;
-  static constexpr int kRows = kRowGroups * kWarpRows;   // of a block
-  static constexpr int kGroupThreads = kRowGroups * 32;  // of a key group
+  static constexpr int kRows = kRowGroups * kWarpRows;   // query rows per block
+  static constexpr int kGroupThreads = kRowGroups * 32;  // threads per key group
   static constexpr int kThreads = kGroupThreads * kKeyGroups;
   static constexpr std::size_t kSharedBytes = mma_shared_bytes(kTuning);
   static constexpr int kColumnSteps = kColumns / 16;
   static constexpr int kKeySteps = kKeys / 16;
   static constexpr int kFewKeySteps = mma_few_keys(kTuning) / 16;
-  /// Whether registers hold Q; else it is read again for each block of keys.
+  /// Whether Q stays in registers; otherwise it is read again for each block of keys.
   static constexpr bool kQueriesStay = kColumns <= 64 && kWarpRows * kKeys <= 2048;
   static_assert(kColumns % 16 == 0 && kKeys % 16 == 0 && kStages >= 2);
 };
 
-/// Sums of one key group, before the groups meet.
+/// Partial results of one key group, before the groups are combined.
 template <typename Cfg>
 struct MmaPartial {
-  float o[Cfg::kRows][Cfg::kColumns + 8];  // rows begin at different banks
+  float o[Cfg::kRows][Cfg::kColumns + 8];  // padded so that rows begin at different banks
   float max[Cfg::kRows];
   float sum[Cfg::kRows];
 };
@@ -75,15 +76,15 @@ struct MmaStage {
   RowTile<Cfg::kKeys, Cfg::kColumns> values;
 };
 
-/// What a block works on, as the loop over the keys needs it.
+/// The head and queries that a block works on, as needed in the loop over the keys.
 struct MmaHead {
   const std::uint8_t* k;
   const std::uint8_t* v;
   int keys;
   int queries;
-  int first;   // query of the block
-  int blocks;  // of keys that some of the block's queries see
-  /// How many of them are those of one of `groups` key groups.
+  int first;   // first query of the block
+  int blocks;  // number of key blocks that at least one of these queries attends to
+  /// Number of key blocks that belong to `group`, one of `groups` key groups.
   __device__ __forceinline__ int blocks_of(int group, int groups) const {
     return (blocks - group + groups - 1) / groups;
   }
@@ -95,24 +96,24 @@ struct MmaStorage {
   MmaStage<Cfg> stages[Cfg::kKeyGroups][Cfg::kStages];
   MmaHead head;
 
-  /// Takes the place of a group's ring.
+  /// The partial results of a group, which overwrite its ring.
   __device__ __forceinline__ MmaPartial<Cfg>& partial(int group) {
     static_assert(sizeof(MmaPartial<Cfg>) <= sizeof(stages[0]) || Cfg::kKeyGroups == 1);
     return *reinterpret_cast<MmaPartial<Cfg>*>(&stages[group]);
   }
 };
 
-/// What a warp holds of its rows; maxima in powers of two.
+/// A warp's rows in registers. The maxima are multiplied by scale_log2.
 template <typename Cfg>
 struct MmaRows {
   std::uint32_t q[Cfg::kRowTiles][Cfg::kQueriesStay ? Cfg::kColumnSteps : 1][4];
   float o[Cfg::kRowTiles][Cfg::kColumns / 8][4];
   RowPair max[Cfg::kRowTiles];
-  float sum[Cfg::kRowTiles]
-           [4];  // of probabilities, as O of a column of ones: elements 0 and 2 count
+  /// Sums of the probabilities, computed as P times a column of ones; elements 0 and 2 are valid.
+  float sum[Cfg::kRowTiles][4];
 };
 
-/// S (kWarpRows, 16 kSteps) = Q K^T.
+/// Computes S (kWarpRows, 16 kSteps) = Q K^T.
 template <typename Cfg, int kSteps>
 __device__ __forceinline__ void scores(float (&s)[Cfg::kRowTiles][kSteps * 8], MmaRows<Cfg>& rows,
                                        const MmaStorage<Cfg>& shared, const MmaStage<Cfg>& stage,
@@ -146,7 +147,7 @@ __device__ __forceinline__ void scores(float (&s)[Cfg::kRowTiles][kSteps * 8], M
   }
 }
 
-/// O (kWarpRows, kColumns) += P V, and the sums of P.
+/// Computes O (kWarpRows, kColumns) += P V, and adds the sums of the rows of P to rows.sum.
 template <typename Cfg, int kSteps>
 __device__ __forceinline__ void add_output(MmaRows<Cfg>& rows,
                                            const std::uint32_t (&p)[Cfg::kRowTiles][kSteps][4],
@@ -164,7 +165,7 @@ __device__ __forceinline__ void add_output(MmaRows<Cfg>& rows,
         Cfg::Element::mma(rows.o[tile][pair * 2 + 1], p[tile][step], v[2], v[3]);
       }
     }
-    // One product instead of eight additions.
+    // One matrix product replaces eight additions.
 #pragma unroll
     for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
       Cfg::Element::mma(rows.sum[tile], p[tile][step], Cfg::Element::kOnes, Cfg::Element::kOnes);
@@ -172,13 +173,14 @@ __device__ __forceinline__ void add_output(MmaRows<Cfg>& rows,
   }
 }
 
-/// The rows of a warp, summed and divided, to the output; staged over its own queries.
+/// Divides a warp's rows by their sums and writes them to the output, staged in the shared memory
+/// of the warp's own queries.
 template <typename Cfg>
 __device__ __forceinline__ void write_rows(const PortableParams& params, const HeadRows& head_rows,
                                            MmaRows<Cfg>& rows, MmaStorage<Cfg>& shared,
                                            int warp_row, int row, int lane) {
   using Element = typename Cfg::Element;
-  __syncwarp();  // all lanes have read the queries: ldmatrix orders no other lane's later stores
+  __syncwarp();  // stores must not overtake the ldmatrix of other lanes, which read the queries
 #pragma unroll
   for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
     const float inverse[2] = {inverse_of(rows.sum[tile][0]), inverse_of(rows.sum[tile][2])};
@@ -206,7 +208,8 @@ __device__ __forceinline__ void write_rows(const PortableParams& params, const H
   }
 }
 
-/// The key groups meet: all threads of the block, from row `first` of the head on.
+/// Combines the results of the key groups and writes them, from row `first` of the head on. All
+/// threads of the block call it.
 template <typename Cfg>
 __device__ __forceinline__ void join_groups(const PortableParams& params, const HeadRows& head_rows,
                                             const MmaRows<Cfg>& rows, MmaStorage<Cfg>& shared,
@@ -240,8 +243,8 @@ __device__ __forceinline__ void join_groups(const PortableParams& params, const 
     }
     const float shift = max == kMinusInfinity ? 0.0F : max;
     float sum = 0.0F;
-    // Four neighbours would meet the same banks as the next four, which therefore take their
-    // halves in the other order.
+    // Four neighbouring units would use the same banks as the next four, so every other group of
+    // four reads its halves in the opposite order.
     const bool swapped = (unit & 4) != 0;
     float halves[2][4] = {};
 #pragma unroll
@@ -278,13 +281,13 @@ __device__ __forceinline__ void mma_attention(const PortableParams& params) {
   extern __shared__ __align__(128) unsigned char memory[];
   auto& shared = *reinterpret_cast<MmaStorage<Cfg>*>(memory);
   static_assert(sizeof(shared) == Cfg::kSharedBytes);
-  // A warp's place, found again wherever it is needed.
+  // The first row of the warp, recomputed wherever it is needed, to save registers.
   const auto warp_row = [] {
     return static_cast<int>(ptx::read_tid_x() / 32) % Cfg::kRowGroups * Cfg::kWarpRows;
   };
   const int warp = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 32, 0);
   const int group = Cfg::kKeyGroups == 1 ? 0 : warp / Cfg::kRowGroups;
-  // Waits for all of the key group.
+  // Synchronises the threads of the key group.
   const auto meet = [&] {
     if constexpr (Cfg::kKeyGroups == 1) {
       __syncthreads();
@@ -307,10 +310,10 @@ __device__ __forceinline__ void mma_attention(const PortableParams& params) {
   const MmaHead own_head{head_rows.k,       head_rows.v, head_rows.keys,
                          head_rows.queries, first,       (seen_keys + Cfg::kKeys - 1) / Cfg::kKeys};
   if (threadIdx.x == 0) {
-    shared.head = own_head;  // from where it is read once all have met: that saves registers
+    shared.head = own_head;  // read from there after the next barrier, which saves registers
   }
 
-  // A group of copies, also where there is nothing left to copy.
+  // Copies a block as one cp.async group, which is empty after the last block.
   const auto load_block = [&](int i, const MmaHead& head) {
     const int start = (i * Cfg::kKeyGroups + group) * Cfg::kKeys;
     MmaStage<Cfg>& stage = shared.stages[group][i % Cfg::kStages];
@@ -356,11 +359,11 @@ __device__ __forceinline__ void mma_attention(const PortableParams& params) {
     }
   }
 
-  // The first 16 kSteps keys of a block; with kEdge those of `tail` that the rows see: the first
-  // row below `causal_keys`.
+  // Processes the first 16 kSteps keys of a block. With kEdge, only `tail` keys of the block exist,
+  // and the warp's first row attends to keys below `causal_keys`.
   const auto attend = [&]<int kSteps, bool kEdge>(const MmaStage<Cfg>& stage, int tail,
                                                   int causal_keys) {
-    // Places in memory are found again for each block: they would take registers all the time.
+    // Addresses are recomputed for each block, because they would occupy registers.
     const int lane = static_cast<int>(ptx::read_tid_x() % 32);
     float s[Cfg::kRowTiles][kSteps * 8];
     std::uint32_t p[Cfg::kRowTiles][kSteps][4];
@@ -386,21 +389,22 @@ __device__ __forceinline__ void mma_attention(const PortableParams& params) {
     add_output<Cfg, kSteps>(rows, p, stage, lane);
   };
 
-  // Turns that the first group needs, which has most blocks: warps see none of those beyond.
+  // All groups make as many iterations as the first one, which has the most blocks; keys beyond the
+  // last block are skipped below.
   for (int i = 0; i < shared.head.blocks_of(0, Cfg::kKeyGroups); ++i) {
     if (i == 0) {
       ptx::cp_async_wait_group<Cfg::kStages - 1>();
     } else {
       ptx::cp_async_wait_group<Cfg::kStages - 2>();
     }
-    meet();  // the block is there, and what came before block i - 1 has been read
+    meet();  // block i has arrived, and block i - 1 has been read
     if (i != 0) {
       load_block(i - 1 + Cfg::kStages, shared.head);
     }
     const MmaHead& head = shared.head;
     const MmaStage<Cfg>& stage = shared.stages[group][i % Cfg::kStages];
-    // Keys from this block on that there are, and those that the warp's first row sees. A warp
-    // without queries sees none.
+    // `tail`: number of keys from this block on, 0 for a warp without queries; `causal_keys`: how
+    // many of them the warp's first row attends to.
     const int start = (i * Cfg::kKeyGroups + group) * Cfg::kKeys;
     const int row = head.first + warp_row();
     const int tail = row < head.queries ? head.keys - start : 0;
@@ -423,7 +427,7 @@ __device__ __forceinline__ void mma_attention(const PortableParams& params) {
   if constexpr (Cfg::kKeyGroups == 1) {
     write_rows<Cfg>(params, end, rows, shared, warp_row(), end_first + warp_row(), lane);
   } else {
-    meet();  // the ring, whose copies have all been waited for, becomes the group's sums
+    meet();  // all copies have arrived, so the ring can be overwritten with the group's results
     join_groups<Cfg>(params, end, rows, shared, group, warp_row(), end_first, lane);
   }
 }

@@ -1,17 +1,17 @@
-// Attention by matrix products of 16x16x16, sm_80 and later, 16-bit elements:
-// O = softmax(scale Q K^T) V; causal or not.
+// Attention by matrix products of 16x16x16, for sm_80 and later and 16-bit elements: O =
+// softmax(scale Q K^T) V, causal or not.
 //
 // Contract: any lengths, head dimensions that are multiples of 8 up to kColumns, strides that are
 // multiples of 8 elements from 16-byte aligned addresses. Deterministic.
 //
-// A CTA has 16 queries of one head per warp; keys come in blocks through a ring of buffers: the
-// next blocks are copied while one is multiplied. Small tiles, so that many CTAs share an SM and
-// hide each other's waiting.
+// A CTA has 16 queries of one head per warp. Blocks of keys pass through a ring of buffers: the
+// next blocks are copied while one is multiplied. Tiles are small, so that several CTAs share an SM
+// and hide each other's latency.
 //
-// The instruction wmma.load takes rows at one distance from each other, which exclusive-or swizzled
-// rows are not, and says nothing of where a fragment's elements are. So the fragments here are
-// those that ldmatrix loads and PTX documents, and a product is the two mma.sync that wmma.mma
-// becomes in machine code.
+// The instruction wmma.load requires rows at a constant distance from each other, which swizzled
+// rows are not, and leaves the layout of its fragments unspecified. So fragments here are loaded by
+// ldmatrix, whose layout PTX specifies, and a product is the two mma.sync to which wmma.mma is
+// compiled.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@
 
 namespace fovea::attention {
 
-/// What follows from the tuning of a kernel: Element, and kTuning.
+/// Constants of a kernel. `Variant` defines the type Element and the tuning parameters kTuning.
 template <typename Variant>
 struct MmaSmallCfg : Variant {
   using Variant::kTuning;
@@ -46,8 +46,8 @@ struct MmaSmallCfg : Variant {
   static constexpr std::size_t kSharedBytes = mma_small_shared_bytes(kTuning);
 };
 
-/// A (16, 16), B (16, 16) and D (16, 16) of D += A B, as a warp holds them: rows `lane / 4` and
-/// `lane / 4 + 8` of A and D, columns `lane % 4 * 2` and the next of each eight.
+/// Operands of D (16, 16) += A (16, 16) B (16, 16) in the registers of a warp. A lane has rows
+/// `lane / 4` and `lane / 4 + 8` of A and D, and columns `lane % 4 * 2` and the next of each eight.
 struct FragmentA {
   std::uint32_t x[4];
 };
@@ -58,20 +58,20 @@ struct FragmentD {
   float x[8];
 };
 
-/// A = rows `row` on, columns 16 * step on of the tile.
+/// Loads A from the tile, beginning with row `row` and column 16 * step.
 template <typename Tile>
 __device__ __forceinline__ void load(FragmentA& a, const Tile& tile, int row, int step, int lane) {
   ptx::ldmatrix_x4(a.x, tile.place(row + lane % 16, step * 2 + lane / 16));
 }
 
-/// B = the same, transposed: sixteen keys as columns.
+/// Loads B from the same place, transposed: sixteen keys become columns.
 template <typename Tile>
 __device__ __forceinline__ void load_transposed(FragmentB& b, const Tile& tile, int row, int step,
                                                 int lane) {
   ptx::ldmatrix_x4(b.x, tile.place(row + lane / 16 * 8 + lane % 8, step * 2 + lane / 8 % 2));
 }
 
-/// B = the same: sixteen values as rows.
+/// Loads B from the same place: sixteen values are rows.
 template <typename Tile>
 __device__ __forceinline__ void load(FragmentB& b, const Tile& tile, int row, int step, int lane) {
   ptx::ldmatrix_x4_trans(b.x, tile.place(row + lane % 16, step * 2 + lane / 16));
@@ -108,9 +108,10 @@ __device__ __forceinline__ void mma_small(const PortableParams& params) {
     return;
   }
   const int seen = at.seen_below(params, first + Cfg::kRows);
-  const int first_seen = first + 1 + at.keys - at.queries;  // keys of the first query, if causal
+  /// Number of keys of the first query, if causal.
+  const int first_seen = first + 1 + at.keys - at.queries;
 
-  // One group of copies, also where there is nothing left to copy.
+  // Copies a block as one cp.async group, which is empty after the last block.
   const auto load_block = [&](int start) {
     if (start < seen) {
       shared.keys[start / Cfg::kKeys % Cfg::kStages].template load<Cfg::kThreads, false>(
@@ -122,7 +123,7 @@ __device__ __forceinline__ void mma_small(const PortableParams& params) {
   };
   shared.queries.template load<Cfg::kThreads, false>(at.q, params.q.row, first, at.queries,
                                                      params.head_dim, thread);
-  load_block(0);  // the queries are part of its group
+  load_block(0);  // in one group with the queries
 #pragma unroll
   for (int stage = 1; stage + 1 < Cfg::kStages; ++stage) {
     load_block(stage * Cfg::kKeys);
@@ -144,11 +145,11 @@ __device__ __forceinline__ void mma_small(const PortableParams& params) {
 #pragma unroll 1
   for (int block = 0; block < seen; block += Cfg::kKeys) {
     ptx::cp_async_wait_group<Cfg::kStages - 2>();
-    __syncthreads();  // the block is there, and the one before has been read
-    // Places in memory are found again each time: there are no registers to keep them in.
+    __syncthreads();  // this block has arrived, and the previous one has been read
+    // Addresses are recomputed for each block, because they would occupy registers.
     thread = ptx::read_tid_x();
     load_block(block + (Cfg::kStages - 1) * Cfg::kKeys);
-    // A part of the block at a time: registers would not suffice for all scores.
+    // The block is processed in parts, because the scores of all its keys do not fit in registers.
     constexpr int kPart = Cfg::kScoreSteps * 16;
 #pragma unroll 1
     for (int start = block; start < min(seen, block + Cfg::kKeys); start += kPart) {
@@ -203,7 +204,7 @@ __device__ __forceinline__ void mma_small(const PortableParams& params) {
     }
   }
 
-  // Found again, as places in memory are.
+  // Recomputed, because it would occupy registers during the loop.
   const BlockPlace end_place(params, ptx::read_ctaid_x());
   const HeadRows end(params, end_place);
   thread = ptx::read_tid_x();

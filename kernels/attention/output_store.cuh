@@ -1,8 +1,9 @@
-// Output of attention, from accumulators to memory: each warp stages its 16 rows of a tile of 64 in
-// shared memory and has TMA store them. Rows beyond the tensor are not stored.
+// Stores the output of attention from accumulators: each warp stages its 16 rows of a tile of 64 in
+// shared memory, and TMA stores them. Rows beyond the tensor are not stored.
 //
-// No two warps touch the same bytes, and its rows lie where a tile of queries has the same
-// rows: a warp may stage over the queries it has read without waiting for the others.
+// Each warp writes only the bytes of its own rows, which have the same place in a tile of queries:
+// so a warp may stage its output over the queries that it has read, without waiting for other
+// warps.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +18,14 @@
 
 namespace fovea::attention {
 
-/// Where the swizzle of rows of `kRowBytes` puts a byte; patterns begin at multiples of 1024.
+/// The swizzled address of a byte in rows of `kRowBytes`; the pattern begins at multiples of 1024.
 template <int kRowBytes>
 __device__ __forceinline__ std::uint32_t swizzled(std::uint32_t address) {
-  constexpr std::uint32_t kMask = kRowBytes - 16;  // 0x70, 0x30, 0x10, or none
+  constexpr std::uint32_t kMask = kRowBytes - 16;  // 0x70, 0x30 or 0x10
   return address ^ (address >> 3 & kMask);
 }
 
-/// Stages 16 rows of `kRegisters / 4` groups of eight columns as 16-bit elements.
+/// Stages 16 rows of `kRegisters / 4` groups of eight columns, converted to 16-bit elements.
 template <typename Element, int kRowBytes, int kRegisters>
 __device__ __forceinline__ void stage_halves(const float (&o)[kRegisters], std::uint32_t to,
                                              int lane) {
@@ -38,8 +39,8 @@ __device__ __forceinline__ void stage_halves(const float (&o)[kRegisters], std::
   }
 }
 
-/// Stores a warp's rows of `o`, from `row` of the head on, through its part of `staging`. The lane
-/// that is 0 owns the bulk group.
+/// Stores a warp's rows of `o` through its part of `staging`, to the head's rows from `row` on.
+/// Lane 0 owns the bulk group.
 template <typename Element, int kHeadDim>
 __device__ __forceinline__ void store_output(const Sm90Params& params,
                                              const OutputTile<kHeadDim>& o,

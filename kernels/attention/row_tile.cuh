@@ -1,5 +1,6 @@
-// A tile of rows of one head in shared memory, as cp.async brings it: units of 16 bytes, permuted
-// within each row by exclusive-or, so that the eight rows of an 8x8 matrix meet no bank twice.
+// A tile of rows of one head in shared memory, filled by cp.async: units of 16 bytes, permuted
+// within each row by exclusive-or, so that ldmatrix reads the eight rows of an 8x8 matrix without
+// bank conflicts.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +10,17 @@
 
 namespace fovea::attention {
 
-/// (kRowCount, kColumnCount) 16-bit elements; columns beyond the head are zero.
+/// A tile of (kRowCount, kColumnCount) 16-bit elements; columns beyond the head are zero.
 template <int kRowCount, int kColumnCount>
 struct RowTile {
   static constexpr int kRows = kRowCount;
   static constexpr int kUnits = kColumnCount / 8;
   static constexpr int kRowBytes = kColumnCount * 2;
-  static constexpr int kLanes = kUnits <= 4 ? 4 : kUnits <= 8 ? 8 : 16;  // that copy a row
+  static constexpr int kLanes = kUnits <= 4 ? 4 : kUnits <= 8 ? 8 : 16;  // lanes that copy one row
   static_assert(kUnits <= kLanes);
   static_assert(kColumnCount % 16 == 0 && kRowCount % 8 == 0);
-  /// 8 rows begin at 8 / kSpread different places of the 128 bytes of all banks; among the rows
-  /// that begin at the same, units trade places.
+  /// Eight consecutive rows begin at 8 / kSpread different offsets within the 128 bytes of all
+  /// banks; the units of rows that begin at the same offset are permuted.
   static constexpr int kSpread = kUnits % 8 == 0 ? 8 : kUnits % 4 == 0 ? 4 : 2;
 
   static constexpr int kSpreadShift = kSpread == 8 ? 0 : kSpread == 4 ? 1 : 2;
@@ -31,14 +32,14 @@ struct RowTile {
            (row * kUnits + (unit ^ (row >> kSpreadShift & (kSpread - 1)))) * 16;
   }
 
-  /// Thread `thread` of kThreads starts its part of the copy of rows `first` on; rows from `end` on
-  /// become zero. With kSpare whole tiles are copied without a look at each row, which is faster
-  /// and takes registers.
+  /// Starts the part of thread `thread` of kThreads in the copy of rows from `first` on; rows from
+  /// `end` on become zero. With kSpare, whole tiles are copied without checking each row, which is
+  /// faster but takes more registers.
   template <int kThreads, bool kSpare = true>
   __device__ __forceinline__ void load(const std::uint8_t* head, std::int64_t row_stride, int first,
                                        int end, int head_dim, std::uint32_t thread) const {
-    // A thread copies one unit of every kStep-th row. Where the units of a row are no power of two,
-    // some threads have none: that is cheaper than to divide.
+    // A thread copies one unit of every kStep-th row. Where the number of units is not a power of
+    // two, some threads are idle, which is cheaper than a division.
     constexpr int kStep = kThreads / kLanes;
     static_assert(kThreads % kLanes == 0 && kRows % kStep == 0);
     static_assert(kStep % 8 == 0 || 8 % kStep == 0);
@@ -68,15 +69,16 @@ struct RowTile {
   }
 };
 
-/// Where one lane finds its eight elements of each 16x16 block of a tile: rows `row` + 16 i, units
-/// 2 j + `half`. Few addresses, and constants beside them.
+/// Addresses of one lane's eight elements in each 16x16 block of a tile: rows `row` + 16 i, units 2
+/// j + `half`. It keeps few addresses in registers; the rest are constant offsets from them.
 template <typename Tile>
 class BlockPlaces {
  public:
   __device__ __forceinline__ BlockPlaces(const Tile& tile, int row, int half) {
 #pragma unroll
     for (int i = 0; i < kPeriod; ++i) {
-      // Rows of whole 128 bytes begin at multiples of them.
+      // Rows that are a multiple of 128 bytes wide begin at multiples of 128, so that exclusive-or
+      // gives the next unit's address.
       address_[i] = i == 0 || Tile::kUnits % 8 != 0
                         ? tile.place(row, 2 * i + half)
                         : address_[0] ^ static_cast<std::uint32_t>(i * 32);
@@ -88,7 +90,8 @@ class BlockPlaces {
   }
 
  private:
-  static constexpr int kPeriod = Tile::kSpread / 2;  // blocks after which units are in order again
+  /// number of blocks after which the permutation repeats
+  static constexpr int kPeriod = Tile::kSpread / 2;
 
   std::uint32_t address_[kPeriod];
 };

@@ -1,14 +1,14 @@
-// Attention by multiply-adds in f32, sm_80 and later: O = softmax(scale Q K^T) V,
-// causal or not. The plain one: what the others compute, without matrix units.
+// Attention by multiply-adds in f32, for sm_80 and later: O = softmax(scale Q K^T) V, causal or
+// not. A plain implementation without tensor cores.
 //
 // Contract: any lengths, head dimensions that are multiples of 8 up to kColumns, strides that are
 // multiples of 8 elements from 16-byte aligned addresses. Deterministic.
 //
-// A block has 64 queries of one head, 4 a warp, and meets the keys in tiles of 64. A warp owns its
-// rows: for Q K^T each lane has two keys, for P V two columns of each 64; in between the
-// probabilities of the rows go through the warp's own shared memory.
+// A block has 64 queries of one head, 4 per warp, and processes the keys in tiles of 64. A lane has
+// two keys for Q K^T, and two of each 64 columns for P V; in between, the probabilities of a warp's
+// rows pass through shared memory that only this warp uses.
 //
-//   tiles in the ring: K0 V0 K1 V1 ...; while one is multiplied, kStages - 1 are under way
+//   tiles in the ring: K0 V0 K1 V1 ...; while one is multiplied, kStages - 1 are being copied
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@
 
 namespace fovea::attention {
 
-/// What follows from the tuning of a kernel: Element, and kTuning.
+/// Constants of a kernel. `Variant` defines the type Element and the tuning parameters kTuning.
 template <typename Variant>
 struct ScalarCfg : Variant {
   using Variant::kTuning;
@@ -35,11 +35,12 @@ struct ScalarCfg : Variant {
   static constexpr int kStages = kTuning.stages;
 
   static constexpr int kThreads = kScalarThreads;
-  static constexpr int kRegisters = 72;  // a thread
+  static constexpr int kRegisters = 72;  // registers per thread
   static constexpr int kWarps = kThreads / 32;
-  static constexpr int kRows = kTileRows;  // of queries, and keys of a tile
+  static constexpr int kRows = kTileRows;  // queries per block, and keys per tile
   static constexpr int kWarpRows = kRows / kWarps;
-  static constexpr int kSpans = kColumns / 64;  // a lane has two columns of each
+  /// Groups of 64 columns; a lane has two columns of each.
+  static constexpr int kSpans = kColumns / 64;
   static constexpr std::size_t kSharedBytes = scalar_shared_bytes(kTuning);
   static_assert(kColumns % 64 == 0 && kRows == 64 && kWarpRows % 4 == 0);
 };
@@ -49,24 +50,25 @@ struct ScalarStorage {
   using Tile = RowTile<Cfg::kRows, Cfg::kColumns>;
   Tile queries;
   Tile ring[Cfg::kStages];
-  float probabilities[Cfg::kRows][Cfg::kRows];  // (query, key) of the tile at hand
-  // The head's first rows and their number: registers that the products have no room for.
+  float probabilities[Cfg::kRows][Cfg::kRows];  // (query, key) for the current tile of keys
+  // The addresses of the head's first rows, and the number of keys; they are kept here because the
+  // products need all registers.
   const std::uint8_t* k;
   const std::uint8_t* v;
   int keys;
-  int first_seen;  // keys that the block's first query sees, if causal
+  int first_seen;  // number of keys of the block's first query, if causal
 };
 
-/// What a lane holds of its warp's rows.
+/// A lane's part of its warp's rows, in registers.
 template <typename Cfg>
 struct ScalarRows {
   float s[Cfg::kWarpRows][2];                // scores of keys `lane` and `lane + 32`
   float o[Cfg::kWarpRows][Cfg::kSpans * 2];  // columns 2 * lane and the next, of each span
   float max[Cfg::kWarpRows];
-  float sum[Cfg::kWarpRows];  // this lane's keys alone
+  float sum[Cfg::kWarpRows];  // sum over this lane's keys only
 };
 
-/// Eight columns, as they were loaded.
+/// Eight columns of a row, still packed in pairs.
 struct Unit {
   std::uint32_t two[4];
   __device__ __forceinline__ explicit Unit(std::uint32_t place) {
@@ -78,7 +80,8 @@ struct Unit {
   }
 };
 
-/// Scores of the warp's rows, `warp_row` on, and the tile's keys, in units of eight columns.
+/// Computes the scores of the warp's rows, which begin with `warp_row`, and the tile's keys, eight
+/// columns at a time.
 template <typename Cfg>
 __device__ __forceinline__ void scalar_scores(ScalarRows<Cfg>& rows,
                                               const ScalarStorage<Cfg>& shared,
@@ -97,7 +100,8 @@ __device__ __forceinline__ void scalar_scores(ScalarRows<Cfg>& rows,
     for (int row = 0; row < Cfg::kWarpRows; ++row) {
       const Unit q(shared.queries.place(warp_row + row, unit));
       if (row > 0) {
-        ptx::compiler_fence();  // else all rows are loaded at once, in too many registers
+        // Otherwise the compiler loads all rows at once, which takes too many registers.
+        ptx::compiler_fence();
       }
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
@@ -111,9 +115,10 @@ __device__ __forceinline__ void scalar_scores(ScalarRows<Cfg>& rows,
   }
 }
 
-/// The scores become probabilities, in shared memory, and what was summed before is rescaled. Row
-/// `r` sees the tile's keys below `keys + (causal ? r : 0)`, and all below `tail`. A barrier of the
-/// block, that of the next tile, is before the probabilities are read, and another one after.
+/// Turns the scores into probabilities in shared memory, and rescales the previous sums. Row `r`
+/// attends to the tile's keys below min(tail, causal_keys + r), or below `tail` if not causal.
+/// Before the probabilities are read, and again before they are overwritten, the block passes the
+/// barrier of the next tile.
 template <typename Cfg>
 __device__ __forceinline__ void scalar_softmax(const PortableParams& params, ScalarRows<Cfg>& rows,
                                                ScalarStorage<Cfg>& shared, int warp_row, int tail,
@@ -128,7 +133,7 @@ __device__ __forceinline__ void scalar_softmax(const PortableParams& params, Sca
     for (int distance = 16; distance > 0; distance /= 2) {
       max = fmaxf(max, __shfl_xor_sync(0xffffffffU, max, distance));
     }
-    // A row that has seen no key yet has nothing to shift by.
+    // For a row that has seen no key yet the maximum is -inf, which must not be subtracted.
     const float shift = max == kMinusInfinity ? 0.0F : max;
     const float rescale = ptx::ex2_approx(rows.max[row] - shift);
     rows.max[row] = max;
@@ -146,7 +151,7 @@ __device__ __forceinline__ void scalar_softmax(const PortableParams& params, Sca
   }
 }
 
-/// O += P V, four keys at a time.
+/// Computes O += P V, four keys at a time.
 template <typename Cfg>
 __device__ __forceinline__ void scalar_output(ScalarRows<Cfg>& rows,
                                               const ScalarStorage<Cfg>& shared,
@@ -221,7 +226,7 @@ __device__ __forceinline__ void scalar(const PortableParams& params) {
   const int blocks =
       (max(head_rows.seen_below(params, first + Cfg::kRows), 0) + Cfg::kRows - 1) / Cfg::kRows;
 
-  // One group of copies, also where there is nothing left to copy.
+  // Copies a tile as one cp.async group, which is empty after the last tile.
   const auto load_tile = [&](int tile, const std::uint8_t* from, int keys) {
     if (tile / 2 < blocks) {
       shared.ring[tile % Cfg::kStages].template load<Cfg::kThreads>(
@@ -235,7 +240,7 @@ __device__ __forceinline__ void scalar(const PortableParams& params) {
 #pragma unroll
   for (int tile = 0; tile < Cfg::kStages - 1; ++tile) {
     load_tile(tile, tile % 2 == 0 ? head_rows.k : head_rows.v,
-              head_rows.keys);  // the first with the queries
+              head_rows.keys);  // the first tile is in one group with the queries
   }
   if (threadIdx.x == 0) {
     shared.k = head_rows.k;
@@ -243,11 +248,12 @@ __device__ __forceinline__ void scalar(const PortableParams& params) {
     shared.keys = head_rows.keys;
     shared.first_seen = first + 1 + head_rows.keys - head_rows.queries;
   }
-  // Waits for a tile; the one before it has been read by everybody and makes room.
+  // Waits for a tile, and starts to copy a later one over the previous tile, which all warps have
+  // read.
   const auto next_tile = [&](int tile) -> const auto& {
     ptx::cp_async_wait_group<Cfg::kStages - 2>();
     __syncthreads();
-    // Places in memory are found again for each tile: they would take registers all the time.
+    // Addresses are recomputed for each tile, because they would occupy registers.
     thread = ptx::read_tid_x();
     const int next = tile + Cfg::kStages - 1;
     load_tile(next, next % 2 == 0 ? shared.k : shared.v, shared.keys);
@@ -276,7 +282,7 @@ __device__ __forceinline__ void scalar(const PortableParams& params) {
     scalar_output<Cfg>(rows, shared, next_tile(block * 2 + 1), warp_row(),
                        static_cast<int>(thread % 32));
   }
-  // Found again, as places in memory are.
+  // Recomputed, because it would occupy registers during the loop.
   const BlockPlace end_place(params, ptx::read_ctaid_x());
   const HeadRows end(params, end_place);
   thread = ptx::read_tid_x();

@@ -1,19 +1,19 @@
-// Attention over sequences of any length, 16-bit elements, sm_90a: O = softmax(scale Q K^T) V,
-// causal or not.
+// Attention over sequences of any length, for sm_90a and 16-bit elements: O = softmax(scale Q K^T)
+// V, causal or not.
 //
-// Keys stream through in blocks, and what was summed is rescaled when a row's maximum grows.
-// Contract: any number of queries, keys, heads and images; causal needs queries <= keys; strides
-// are those of the tensor maps. Deterministic; O may be Q's memory.
+// Keys are streamed in blocks, and the sums are rescaled whenever a row's maximum grows. Contract:
+// any number of queries, keys, heads and images; causal needs queries <= keys; strides are those of
+// the tensor maps. Deterministic; O may share Q's memory.
 //
 //   producer warp --- K, V in blocks ---> ring of key tiles --+
 //        |  ^ ^                                               v
 //        |  | +------- empty: 4 warps of each consumer ------ consumer warpgroups, 64 queries each:
-//        |  +--------- empty: stored (4 warps) -------------- in turns, S' = Q K'^T and O += P V;
-//        +-- Q, 64 rows a tile -> ring of query tiles ------> then the exponentials of S' beside
+//        |  +--------- empty: stored (4 warps) -------------- in turn,  S' = Q K'^T and O += P V;
+//        +-- Q, 64 rows a tile -> ring of query tiles ------> then the exponentials of S' during
 //                                                             the products of the others
 //
-// Order in the ring: K0, K1, V0, K2, V1, ..., V last; blocks from the last key to the first, so
-// that the block with the ends of rows in it comes first.
+// Order in the ring: K0, K1, V0, K2, V1, ..., last V; blocks are numbered from the last keys to the
+// first, so that the block in which rows end is processed first.
 //
 // Registers of a consumer: S (64, kKeys) f32, P (64, kKeys) 16-bit, O (64, head_dim) f32.
 #pragma once
@@ -34,7 +34,7 @@
 
 namespace fovea::attention {
 
-/// What follows from the tuning of a kernel: Element, and kTuning.
+/// Constants of a kernel. `Variant` defines the type Element and the tuning parameters kTuning.
 template <typename Variant>
 struct OnlineCfg : Variant {
   using Variant::kTuning;
@@ -44,8 +44,8 @@ struct OnlineCfg : Variant {
   static constexpr int kKeySlots = kTuning.key_slots;
   static constexpr int kTileSlots = kTuning.tile_slots;
 
-  static constexpr int kSteps = kKeys / 16;                // of P V
-  static constexpr int kQueries = kConsumers * kTileRows;  // of an item
+  static constexpr int kSteps = kKeys / 16;                // steps of P V
+  static constexpr int kQueries = kConsumers * kTileRows;  // queries per item
   static constexpr int kThreads = threads_of(kConsumers);
   static constexpr std::size_t kSharedBytes = shared_bytes(kTuning);
   static_assert(kKeys % 16 == 0 && kKeys <= 256, "one wgmma makes all of a block's scores");
@@ -60,8 +60,9 @@ struct OnlineStorage {
   pipe::Ring<Cfg::kTileSlots> tile_barriers;
 };
 
-/// An item of work: kQueries rows of one head, from `row` on, and the key blocks they see. Groups
-/// of `heads_together` heads take turns from their last rows, which see most, to their first.
+/// A work item: kQueries rows of one head, beginning with `row`, and the key blocks that they
+/// attend to. Items alternate between `heads_together` heads, and run from the last rows, which
+/// attend to most keys, to the first.
 template <typename Cfg>
 struct OnlineItem {
   int row, head, image, blocks;
@@ -82,8 +83,8 @@ struct OnlineItem {
   }
 };
 
-/// The items of a block: one a round, in rounds that run forth and back, so that a block's share is
-/// even where items see fewer and fewer keys.
+/// Assigns items to blocks: one per round, in alternating directions, so that the work is balanced
+/// although later items attend to fewer keys.
 struct Rounds {
   int base = 0;
   bool back = false;
@@ -100,7 +101,7 @@ template <typename Cfg>
 __device__ __forceinline__ void produce(const Sm90Params& params, OnlineStorage<Cfg>& shared) {
   auto key = pipe::PipeState<Cfg::kKeySlots>::producer_start();
   auto tile = pipe::PipeState<Cfg::kTileSlots>::producer_start();
-  // Only a block's last round may have no item for it.
+  // A block may have no item in its last round only.
   for (Rounds round; round.item() < params.items; round.advance()) {
     const OnlineItem<Cfg> at(params, round.item());
     const int key_head = at.head / params.head_group;
@@ -127,8 +128,8 @@ __device__ __forceinline__ void produce(const Sm90Params& params, OnlineStorage<
   }
 }
 
-/// Warpgroup `group` of the consumers: query tile `group` of each of the block's items. The first
-/// scores of the next item are made while the output of this one is stored.
+/// The work of consumer warpgroup `group`: query tile `group` of each of the block's items. The
+/// first scores of the next item are computed while the output of this one is stored.
 template <typename Cfg>
 __device__ __forceinline__ void consume(const Sm90Params& params, OnlineStorage<Cfg>& shared,
                                         int group) {
@@ -138,10 +139,10 @@ __device__ __forceinline__ void consume(const Sm90Params& params, OnlineStorage<
   auto key = pipe::PipeState<Cfg::kKeySlots>::consumer_start();
   auto tile = pipe::PipeState<Cfg::kTileSlots>::consumer_start();
   tile.stage = static_cast<std::uint32_t>(group);
-  int held = -1;  // the query slot that this warp's store still reads
+  int held = -1;  // slot of the query tile that this warp's store still reads
   const pipe::OrderedBarrier<Cfg::kConsumers> order(group);
 
-  // Waits for the next tile of the ring; its slot.
+  // Waits for the next tile in the ring, and returns its slot.
   const auto next_keys = [&] {
     const std::uint32_t slot = key.stage;
     shared.key_barriers.wait_full(key);
@@ -178,7 +179,7 @@ __device__ __forceinline__ void consume(const Sm90Params& params, OnlineStorage<
     const OnlineItem<Cfg> at(params, round.item());
     const int row = at.row + group * kTileRows + warp * kOutputRows;
     const std::uint32_t query_slot = tile.stage;
-    // Only blocks with the end of some row in them need it.
+    // Masks the scores of blocks in which a row's keys end.
     const auto mask = [&](int block) {
       const int first = block * Cfg::kKeys;
       const int causal_keys = row + 1 + params.keys - params.queries - first;
@@ -196,7 +197,7 @@ __device__ __forceinline__ void consume(const Sm90Params& params, OnlineStorage<
     mask(at.blocks - 1);
     RowPair max{{kMinusInfinity, kMinusInfinity}};
     RowPair sum{};
-    // S becomes P.
+    // Replaces the scores S by the probabilities P.
     const auto soften = [&](const RowPair& block_max, auto rescale) {
       const RowPair shift =
           raise_maxima<false>(block_max, params.scale_log2, max, [&](const RowPair& factors) {
@@ -279,7 +280,8 @@ __device__ __forceinline__ void sm90_online(const Sm90Params& params) {
 
   run_sm90<Cfg::kConsumers>(
       [&] {
-        // Full: the producer's one arrival with the bytes. Empty: each warp that read the slot.
+        // Arrivals per phase: at `full`, one by the producer, which also expects the bytes; at
+        // `empty`, one by each warp that reads the slot.
         shared.key_barriers.init(1, pipe::kWarpgroupWarps * Cfg::kConsumers);
         shared.tile_barriers.init(1, pipe::kWarpgroupWarps);
       },

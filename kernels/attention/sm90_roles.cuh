@@ -1,5 +1,5 @@
-// The frame of Hopper's attention kernels: barriers, the thread that loads, warpgroups that
-// compute.
+// Common frame of the Hopper attention kernels: initialises the barriers, and splits a block into
+// one thread that loads and warpgroups that compute.
 #pragma once
 
 #include "kernels/pipe/grid.cuh"
@@ -8,11 +8,11 @@
 
 namespace fovea::attention {
 
-/// Shared memory that a block can have.
+/// Maximum shared memory per block.
 inline constexpr std::size_t kBlockSharedBytes = 232448;
 
-/// What one block does: one thread calls `init` for the barriers and one of the last warpgroup
-/// `produce`; each of the first kConsumers warpgroups calls `consume(group)`.
+/// Runs one block: one thread calls `init` for the barriers, one thread of the last warpgroup calls
+/// `produce`, and each of the first kConsumers warpgroups calls `consume(group)`.
 template <int kConsumers, typename Init, typename Produce, typename Consume>
 __device__ __forceinline__ void run_sm90(const Init& init, const Produce& produce,
                                          const Consume& consume) {

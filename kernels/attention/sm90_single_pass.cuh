@@ -1,19 +1,19 @@
-// Attention over short sequences, 16-bit elements, sm_90a: O = softmax(scale Q K^T) V.
+// Attention over short sequences, for sm_90a and 16-bit elements: O = softmax(scale Q K^T) V.
 //
-// All keys of a head are on chip at once, so each row has one softmax and nothing is rescaled.
+// All keys of a head are in shared memory at once, so each row needs one softmax and no rescaling.
 // Contract: Cfg::kKeys - 8 < keys <= Cfg::kKeys, not causal; any number of queries, heads and
-// images; strides are those of the tensor maps. Deterministic; O may be Q's memory.
+// images; strides are those of the tensor maps. Deterministic; O may share Q's memory.
 //
 //   producer warp --- K, V of a head ---> ring of key tiles --+
 //        |  ^ ^                                               v
-//        |  | +------- empty: 4 warps x tiles of the item --- 3 consumer warpgroups, tile t to t %
-//        3: |  +--------- empty: stored (4 warps) -------------- S = Q K^T (registers), softmax,
+//        |  | +------- empty: 4 warps x tiles of the item --- 3 consumer warpgroups (tile % 3):
+//        |  +--------- empty: stored (4 warps) -------------- S = Q K^T (registers), softmax,
 //        +-- Q, 64 rows a tile -> ring of query tiles ------> O = P V, staged over Q, TMA
 //
-// The warpgroups drift apart until one multiplies while the others take exponentials.
+// The warpgroups drift apart until one multiplies while the others compute exponentials.
 //
-// Shared memory: kKeySlots tiles of key rows and kTileSlots query tiles (static_assert below).
-// Registers: 24 a producer thread, 160 or 240 a consumer, of which S takes kKeys / 2.
+// Shared memory: kKeySlots key or value tiles and kTileSlots query tiles. Registers per thread: 24
+// for a producer, 160 or 240 for a consumer, kKeys / 2 of them for S.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@
 
 namespace fovea::attention {
 
-/// What follows from the tuning of a kernel: Element, and kTuning.
+/// Constants of a kernel. `Variant` defines the type Element and the tuning parameters kTuning.
 template <typename Variant>
 struct SinglePassCfg : Variant {
   using Variant::kTuning;
@@ -43,7 +43,7 @@ struct SinglePassCfg : Variant {
   static constexpr int kTileSlots = kTuning.tile_slots;
 
   static constexpr int kKeyRows = key_rows(kKeys);
-  static constexpr int kSteps = kKeyRows / 16;  // of P V
+  static constexpr int kSteps = kKeyRows / 16;  // steps of P V
   static constexpr int kThreads = threads_of(kConsumers);
   static constexpr std::size_t kSharedBytes = shared_bytes(kTuning);
   static_assert(kKeys % 8 == 0 && kKeys <= 256, "one wgmma makes all of a tile's scores");
@@ -58,8 +58,9 @@ struct SinglePassStorage {
   pipe::Ring<Cfg::kTileSlots> tile_barriers;
 };
 
-/// Where an item of work lies: parts of a head follow each other, then heads, then images from the
-/// last one to the first, whose output is then still in L2 for a product that begins with it.
+/// The place of a work item. Items are ordered by part of a head, then by head, then by image from
+/// the last one to the first: the first images are then still in L2 for the matrix product that
+/// follows and begins with them.
 struct SinglePassItem {
   int part, head, image;
   __device__ __forceinline__ SinglePassItem(const Sm90Params& params, int item) {
@@ -68,7 +69,7 @@ struct SinglePassItem {
     image = head_of_all / params.heads;
     head = head_of_all - image * params.heads;
   }
-  /// Moves on by `step`, an item as a distance, without dividing.
+  /// Advances by `step`, a distance in the form of an item, without a division.
   __device__ __forceinline__ void advance(const Sm90Params& params, const SinglePassItem& step) {
     part += step.part;
     head += step.head;
@@ -84,7 +85,7 @@ struct SinglePassItem {
   }
 };
 
-/// One thread: loads K, the queries and V of one item after the other.
+/// Loads K, the queries and V of each of the block's items; called by one thread.
 template <typename Cfg>
 __device__ __forceinline__ void produce(const Sm90Params& params, SinglePassStorage<Cfg>& shared) {
   auto key = pipe::PipeState<Cfg::kKeySlots>::producer_start();
@@ -112,8 +113,9 @@ __device__ __forceinline__ void produce(const Sm90Params& params, SinglePassStor
   }
 }
 
-/// Columns 16 * step on of P = 2^(scale_log2 * S - shift) in 16 bits, as wgmma takes A; `sum` gets
-/// this thread's part of each row's sum. Columns from kKeys on are zero.
+/// Computes columns 16 * step to 16 * step + 15 of P = 2^(scale_log2 * S - shift) as a 16-bit A
+/// operand of wgmma, and adds this thread's part of each row's sum to `sum`. Columns from kKeys on
+/// are zero.
 template <typename Cfg>
 __device__ __forceinline__ void exponentials(const float (&s)[Cfg::kKeys / 2], int step,
                                              float scale_log2, const RowPair& shift,
@@ -132,8 +134,8 @@ __device__ __forceinline__ void exponentials(const float (&s)[Cfg::kKeys / 2], i
   }
 }
 
-/// Warpgroup `group` of the consumers: every kConsumers-th query tile of the block's items. The
-/// scores of the next tile are made while the output of this one is stored.
+/// The work of consumer warpgroup `group`: every kConsumers-th query tile of the block's items. The
+/// scores of the next tile are computed while the output of this one is stored.
 template <typename Cfg>
 __device__ __forceinline__ void consume(const Sm90Params& params, SinglePassStorage<Cfg>& shared,
                                         int group) {
@@ -143,15 +145,15 @@ __device__ __forceinline__ void consume(const Sm90Params& params, SinglePassStor
   auto key = pipe::PipeState<Cfg::kKeySlots>::consumer_start();
   auto tile = pipe::PipeState<Cfg::kTileSlots>::consumer_start();
   tile.stage = static_cast<std::uint32_t>(group);
-  int held = -1;  // the query slot that this warp's store still reads
+  int held = -1;  // slot of the query tile that this warp's store still reads
 
   const pipe::OrderedBarrier<Cfg::kConsumers> order(group);
 
   SinglePassItem at(params, blockIdx.x);
   const SinglePassItem step(params, gridDim.x);
   int item = blockIdx.x;
-  int in_item = group;  // tile of the item
-  // Moves on to the item that the tile is in; whether there is one.
+  int in_item = group;  // index of the tile within the item
+  // Advances to the item that contains the tile; returns false when there is none.
   const auto find_tile = [&] {
     while (in_item >= params.tiles) {
       in_item -= params.tiles;
@@ -165,7 +167,7 @@ __device__ __forceinline__ void consume(const Sm90Params& params, SinglePassStor
   const auto start_tile = [&] {
     shared.key_barriers.wait_full(key);
     shared.tile_barriers.wait_full(tile);
-    ptx::wgmma_fence();  // in every tile: else ptxas serialises the products
+    ptx::wgmma_fence();  // without it in every tile, ptxas serialises the products
     start_scores<Element, Cfg::kKeys>(s, shared.tiles[tile.stage], shared.keys[key.stage]);
     ptx::wgmma_commit_group();
   };
@@ -248,8 +250,8 @@ __device__ __forceinline__ void sm90_single_pass(const Sm90Params& params) {
 
   run_sm90<Cfg::kConsumers>(
       [&] {
-        // Full: the producer's one arrival with the bytes. Empty: each warp that read the slot,
-        // once a tile.
+        // Arrivals per phase: at `full`, one by the producer, which also expects the bytes; at
+        // `empty`, one by each warp that reads the slot, per query tile.
         shared.key_barriers.init(1, pipe::kWarpgroupWarps * params.tiles);
         shared.tile_barriers.init(1, pipe::kWarpgroupWarps);
       },

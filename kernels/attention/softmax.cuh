@@ -1,5 +1,5 @@
-// Softmax over the rows of a wgmma accumulator: each row lies in the four threads of a quad, two
-// rows a thread, `lane / 4` and `lane / 4 + 8` of the warp's sixteen.
+// Softmax over the rows of a wgmma accumulator. Each row is held by the four threads of a quad; a
+// thread has two rows, `lane / 4` and `lane / 4 + 8` of the warp's sixteen.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,10 @@ __device__ __forceinline__ float quad_sum(float x) {
   return x + __shfl_xor_sync(0xffffffffU, x, 2);
 }
 
-/// The greatest of each row, in all threads of the quad.
+/// Returns the maximum of each row, to all threads of the quad.
 template <int kRegisters>
 __device__ __forceinline__ RowPair row_max(const float (&s)[kRegisters]) {
-  // One chain of comparisons a row would wait for each of them.
+  // Several chains of comparisons per row, so that their latencies overlap.
   constexpr int kChains = 8;
   static_assert(kRegisters >= kChains);
   float max[kChains];
@@ -46,8 +46,8 @@ __device__ __forceinline__ RowPair row_max(const float (&s)[kRegisters]) {
   return {{quad_max(row.row[0]), quad_max(row.row[1])}};
 }
 
-/// Takes the scores of keys from `keys` on out of the softmax; the accumulator's first column is
-/// key 0. Looks only at groups of eight columns from `kFirst` on.
+/// Masks the scores of keys from `keys` on; the accumulator's first column is key 0. Checks only
+/// groups of eight columns from column `kFirst` on.
 template <int kFirst, int kRegisters>
 __device__ __forceinline__ void mask_tail(float (&s)[kRegisters], int keys, int lane) {
 #pragma unroll
@@ -58,7 +58,7 @@ __device__ __forceinline__ void mask_tail(float (&s)[kRegisters], int keys, int 
   }
 }
 
-/// The same where each of a thread's rows sees keys of its own number.
+/// The same with a separate number of keys for each of a thread's rows.
 template <int kRegisters>
 __device__ __forceinline__ void mask_rows(float (&s)[kRegisters], const int (&keys)[2], int lane) {
 #pragma unroll
@@ -69,14 +69,15 @@ __device__ __forceinline__ void mask_rows(float (&s)[kRegisters], const int (&ke
   }
 }
 
-/// The same where row `r` of the warp sees keys below `keys + r`.
+/// The same with `keys + r` keys for row `r` of the warp.
 template <int kRegisters>
 __device__ __forceinline__ void mask_causal(float (&s)[kRegisters], int keys, int lane) {
   mask_rows(s, {keys + lane / 4, keys + lane / 4 + 8}, lane);
 }
 
-/// S becomes 2^(scale_log2 * (S - max)) with the maxima of all blocks so far; `sum` follows.
-/// Returns what sums before this block are to be multiplied by.
+/// Replaces S by 2^(scale_log2 * (S - max)), where `max` is the maximum over all blocks so far, and
+/// updates `max` and `sum`. Returns the factors by which sums over earlier blocks must be
+/// multiplied.
 template <int kRegisters>
 __device__ __forceinline__ RowPair online_softmax(float (&s)[kRegisters], float scale_log2,
                                                   RowPair& max, RowPair& sum) {
@@ -87,7 +88,7 @@ __device__ __forceinline__ RowPair online_softmax(float (&s)[kRegisters], float 
   for (int i = 0; i < 2; ++i) {
     const float before = max.row[i] * scale_log2;
     max.row[i] = fmaxf(max.row[i], block.row[i]);
-    // A row that has seen no key yet has nothing to shift by.
+    // The maximum is -inf for a row that has seen no key yet: it must not be subtracted.
     shift.row[i] = max.row[i] == kMinusInfinity ? 0.0F : max.row[i] * scale_log2;
     rescale.row[i] = ptx::ex2_approx(before - shift.row[i]);
     sum.row[i] *= rescale.row[i];
@@ -100,11 +101,11 @@ __device__ __forceinline__ RowPair online_softmax(float (&s)[kRegisters], float 
   return rescale;
 }
 
-/// What the exponents of a block of scores are shifted by, whose greatest are `block`:
-/// probabilities are 2^(scale_log2 * s - shift), the greatest of a row exactly 1. `max` (in powers
-/// of two: times scale_log2) follows; `rescale(factors)` is for sums before this block. Without
-/// kAlways it is called only when some row of the warp has a greater maximum than before; with it
-/// no branch keeps instructions before and after from each other's places.
+/// Returns the shifts of a block of scores whose row maxima are `block`: probabilities are
+/// 2^(scale_log2 * s - shift), so that the largest of a row is exactly 1. Updates `max`, which is
+/// multiplied by scale_log2. `rescale(factors)` must rescale the sums over earlier blocks. Without
+/// kAlways it is called only when the maximum of a row of the warp has grown; with kAlways there is
+/// no branch, which would keep the compiler from moving instructions across it.
 template <bool kAlways, typename Rescale>
 __device__ __forceinline__ RowPair raise_maxima(const RowPair& block, float scale_log2,
                                                 RowPair& max, Rescale rescale) {
@@ -123,12 +124,12 @@ __device__ __forceinline__ RowPair raise_maxima(const RowPair& block, float scal
     }
     rescale(factors);
   }
-  // A row that has seen no key yet has nothing to shift by.
+  // The maximum is -inf for a row that has seen no key yet: it must not be subtracted.
   return {{max.row[0] == kMinusInfinity ? 0.0F : max.row[0],
            max.row[1] == kMinusInfinity ? 0.0F : max.row[1]}};
 }
 
-/// S becomes the probabilities.
+/// Replaces the scores by the probabilities.
 template <int kRegisters>
 __device__ __forceinline__ void take_probabilities(float (&s)[kRegisters], float scale_log2,
                                                    const RowPair& shift) {
@@ -138,7 +139,7 @@ __device__ __forceinline__ void take_probabilities(float (&s)[kRegisters], float
   }
 }
 
-/// The probabilities and, in `sum`, what they add up to.
+/// The same, and adds the probabilities to `sum`.
 template <int kRegisters>
 __device__ __forceinline__ void take_probabilities(float (&s)[kRegisters], float scale_log2,
                                                    const RowPair& shift, RowPair& sum) {

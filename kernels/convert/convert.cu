@@ -1,7 +1,7 @@
-// Results in the type that their reader wants: bf16 or f32 in, f16 or f32 out.
+// Conversion of results to the type that the caller wants: from bf16 or f32 to f16 or f32.
 //
 // Contract: any number of elements that is a multiple of 8; operands 16-byte aligned. Rounds to
-// nearest even; what f16 does not hold becomes infinite, and NaN stays NaN.
+// nearest even; values beyond the range of f16 become infinite, and NaN stays NaN.
 #include <cstdint>
 
 #include "kernels/convert/convert_params.hpp"

@@ -1,4 +1,4 @@
-// What the kernels that convert results take; shared by host and device.
+// Parameters of the kernels that convert results; shared by host and device.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace fovea::convert {
 inline constexpr int kThreads = 256;
 inline constexpr int kUnit = 8;  // elements that a thread converts at once
 
-/// output (count) = input (count), rounded to nearest even; both are 16-byte aligned.
+/// Converts `count` elements, rounded to nearest even; both arrays are 16-byte aligned.
 struct Params {
   const void* input = nullptr;
   void* output = nullptr;

@@ -1,4 +1,4 @@
-// Activations of single values in registers.
+// Activation functions of values in registers.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace fovea::epilogue {
 
-/// x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
+/// Computes x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
 __device__ __forceinline__ float gelu_tanh(float x) {
   constexpr float kLinear = 0.7978845608F;
   constexpr float kCubic = 0.044715F * kLinear;
@@ -19,13 +19,13 @@ __device__ __forceinline__ float gelu_tanh(float x) {
   return fmaf(half, t, half);
 }
 
-/// 2 half_scale times the same of two halves, for results that are rounded to one byte.
+/// Computes 2 * half_scale * gelu_tanh(x) of two halves, for results that are rounded to one byte.
 __device__ __forceinline__ std::uint32_t gelu_tanh_f16x2(std::uint32_t packed, __half2 half_scale) {
   const __half2 linear = __float2half2_rn(0.7978845608F);
   const __half2 cubic = __float2half2_rn(0.044715F * 0.7978845608F);
   __half2 x;
   __builtin_memcpy(&x, &packed, sizeof(x));
-  // Where it is zero; infinity would be NaN, and NaN stays NaN.
+  // GELU is zero below -240. The clamp keeps -infinity from becoming NaN; NaN stays NaN.
   x = __hmax2_nan(x, __float2half2_rn(-240.0F));
   const __half2 u = __hmul2(x, __hfma2(__hmul2(x, x), cubic, linear));
   std::uint32_t argument;
@@ -39,9 +39,9 @@ __device__ __forceinline__ std::uint32_t gelu_tanh_f16x2(std::uint32_t packed, _
   return packed;
 }
 
-/// Two halves less kGeluOffset as i8 in the low bytes, rounded to nearest even; beyond 127
-/// saturates (below nothing does: GELU's results are no less than -0.1701, and scales so great that
-/// this is above -128). Adding 1.5 * 2^10 leaves the integer in a half's low bits.
+/// Converts two halves, less kGeluOffset, to i8 in the low bytes, rounded to nearest even and
+/// saturated at 127. No lower bound is needed: GELU is at least -0.1701, and its scale is such that
+/// the result stays above -128. Adding 1.5 * 2^10 leaves the integer in a half's low bits.
 __device__ __forceinline__ std::uint32_t to_i8x2(std::uint32_t packed) {
   __half2 x;
   __builtin_memcpy(&x, &packed, sizeof(x));

@@ -1,5 +1,5 @@
-// What an epilogue computes of values in registers, whichever rows and columns a thread holds:
-// scale, add, activate, round.
+// The arithmetic of an epilogue on values in registers, independent of the rows and columns that a
+// thread holds: scaling, bias, activation, rounding.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@
 
 namespace fovea::epilogue {
 
-/// Cfg: kEpilogue, kOutput, kScaled (there is a column scale), kNormed (rows have a RowNorm and
+/// Cfg defines kEpilogue, kOutput, kScaled (columns have a scale) and kNormed (rows have a RowNorm,
 /// columns a sum).
 template <typename Cfg>
 struct Arithmetic {
   static constexpr bool kHasBias = Cfg::kEpilogue != Kind::kPosition;
-  static constexpr int kBytes = Cfg::kOutput == Output::kBF16 ? 2 : 1;  // of the output's elements
+  static constexpr int kBytes = Cfg::kOutput == Output::kBF16 ? 2 : 1;  // bytes per output element
   static_assert(!(Cfg::kScaled && Cfg::kNormed), "columns have a scale or a sum");
 
-  /// One element before its activation.
+  /// Returns one element before the activation.
   template <bool kRowScaled, typename Accumulator>
   static __device__ __forceinline__ float scaled(Accumulator accumulator, float row_scale,
                                                  float row_shift, float scale, float shift) {
     const auto y = static_cast<float>(accumulator);
     if constexpr (Cfg::kNormed) {
-      return fmaf(y, row_scale, fmaf(row_shift, scale, shift));  // `scale` is the column's sum
+      return fmaf(y, row_scale, fmaf(row_shift, scale, shift));  // here `scale` is the column's sum
     } else if constexpr (Cfg::kScaled) {
       return fmaf(kRowScaled ? y * row_scale : y, scale, shift);
     } else {
@@ -32,7 +32,7 @@ struct Arithmetic {
     }
   }
 
-  /// Activation and rounding of columns that lie side by side, to what is stored of them.
+  /// Applies the activation to adjacent columns, and rounds and packs them for storing.
   template <int kCount>
   static __device__ __forceinline__ void round(const float (&y)[kCount], const Params& p,
                                                std::uint32_t (&packed)[kCount * kBytes / 4]) {

@@ -1,10 +1,10 @@
 // Epilogue from a warpgroup's accumulators (64, kColumns) to rows of the output in global memory.
 //
-// B's rows are permuted when they are loaded, so that a lane's accumulators are kVector columns
-// that lie side by side and are stored at once, with no exchange between lanes: column
+// B's rows are permuted when they are loaded, so that a lane's accumulators are kVector adjacent
+// columns, which are stored at once without exchange between lanes: column
 //   group * 4 kVector + 8 j + 2 q + e  of the matrix unit  is column
 //   group * 4 kVector + kVector q + 2 j + e  of the output,  j < kVector / 2, q < 4, e < 2,
-// q being the lane within its quad. A quad stores 4 kVector columns of a row.
+// where q is the lane within its quad. A quad stores 4 kVector columns of a row.
 #pragma once
 
 #include <cstdint>
@@ -18,32 +18,32 @@
 
 namespace fovea::epilogue {
 
-/// Cfg: kColumns, kVector, kAhead (groups of columns whose addends are on their way to registers),
-/// and what Arithmetic takes.
+/// Cfg defines kColumns, kVector, kAhead (number of column groups whose addends are prefetched to
+/// registers), and the members required by Arithmetic.
 template <typename Cfg>
 struct Fragment {
   static constexpr int kVector = Cfg::kVector;
   static constexpr int kGroupColumns = kQuad * kVector;
   static constexpr int kGroups = Cfg::kColumns / kGroupColumns;
-  static constexpr int kWords = kVector / 2;  // of an addend, bf16 pairs
+  static constexpr int kWords = kVector / 2;  // words per addend, each with two bf16 values
   using Values = Arithmetic<Cfg>;
   static constexpr bool kHasBias = Values::kHasBias;
   static constexpr bool kHasAddend =
       Cfg::kEpilogue == Kind::kResidual || Cfg::kEpilogue == Kind::kPosition;
   static_assert(Cfg::kColumns % kGroupColumns == 0);
 
-  /// What is added to a row of the tile: the residual or the position's row.
+  /// The values to add to a row of the tile: the residual's or the position table's row.
   struct Addend {
     std::uint32_t words[kHasAddend ? kGroups : 1][kWords];
   };
 
-  /// kWhole: no column of the tile lies outside.
+  /// Whether the column exists; with kWhole all columns of the tile do.
   template <bool kWhole>
   static __device__ __forceinline__ bool inside(const Params& p, std::int32_t column) {
     return kWhole || column < p.columns;
   }
 
-  /// This lane's first column of a group.
+  /// This lane's first column in a group.
   static __device__ __forceinline__ std::int32_t column_of(std::int32_t first, int group) {
     return first + group * kGroupColumns + static_cast<std::int32_t>(threadIdx.x % kQuad) * kVector;
   }
@@ -60,7 +60,7 @@ struct Fragment {
                                                      const Row& row, std::int32_t first_column,
                                                      int group) {
     const std::int32_t column = column_of(first_column, group);
-    // Not to be kept from the tile before, which would hold registers meanwhile.
+    // Cleared, so that values of the previous tile do not occupy registers until here.
 #pragma unroll
     for (int i = 0; i < kWords; ++i) {
       addend.words[group][i] = 0;
@@ -70,7 +70,7 @@ struct Fragment {
     }
   }
 
-  /// The first groups to registers, the others to L2. store() loads them on its way.
+  /// Loads the first groups into registers and prefetches the others to L2; store() loads those.
   template <bool kWhole>
   static __device__ __forceinline__ void load_addends(Addend (&addends)[2], const Params& p,
                                                       const Row (&rows)[2],
@@ -91,12 +91,13 @@ struct Fragment {
     }
   }
 
-  /// Scales of two rows; asked for before the products, so that no warp waits for them after.
+  /// Scales of two rows, loaded before the products so that no warp waits for them afterwards.
   struct RowScales {
     float values[2];
-    float shifts[2];  // kNormed
+    float shifts[2];  // only with kNormed
   };
-  // Loads are ordinary ones: the grid before this one may write them while this one already runs.
+  // Not loaded through the read-only cache, because the previous grid may still write them when
+  // this one starts.
   static __device__ __forceinline__ RowScales load_row_scales(const Params& p,
                                                               const Row (&rows)[2]) {
     RowScales scales{{1.0F, 1.0F}, {0.0F, 0.0F}};
@@ -117,7 +118,7 @@ struct Fragment {
     return scales;
   }
 
-  /// Scale (or sum) and bias of the tile's columns in shared memory.
+  /// Scales (or sums) and biases of the tile's columns in shared memory.
   struct SharedColumns {
     const float* scales;
     const float* biases;
@@ -133,7 +134,8 @@ struct Fragment {
     }
   };
 
-  /// This lane's in registers. Instead of a bias there may be a position, which both rows share.
+  /// Scales and biases of this lane's columns in registers. A row of the position table, common to
+  /// both rows, may replace the biases.
   struct RegisterColumns {
     float scales[kGroups][kVector];
     float biases[kGroups][kVector];
@@ -175,12 +177,13 @@ struct Fragment {
     }
   };
 
-  /// Where a lane's accumulators have column `v` of a group, in the upper or lower of its rows.
+  /// The index of the accumulator for column `v` of a group, in the upper or lower of a lane's two
+  /// rows.
   static __device__ __forceinline__ constexpr int place_of(int group, int lower, int v) {
     return 4 * (group * kVector / 2 + v / 2) + 2 * lower + v % 2;
   }
 
-  /// kAddends: there is something to add that `columns` does not have.
+  /// Stores a lane's part of the tile. With kAddends, `addends` are added, too.
   template <bool kWhole, bool kRowScaled, bool kAddends, typename Columns, typename Accumulator>
   static __device__ __forceinline__ void store(const Accumulator (&accumulators)[Cfg::kColumns / 2],
                                                const Params& p, const Row (&rows)[2],
@@ -225,8 +228,8 @@ struct Fragment {
     }  // end region
   }
 
-  /// Adds to a tile in shared memory, which is bf16 (kGroups, rows, kGroupColumns); `place` is this
-  /// lane's in the first group, and 16 bytes a row are free of bank conflicts.
+  /// Adds the products to a bf16 tile (kGroups, rows, kGroupColumns) in shared memory; `place` is
+  /// this lane's address in the first group. Accesses of 16 bytes per row have no bank conflicts.
   template <typename Columns, typename Accumulator>
   static __device__ __forceinline__ void add_in_shared(
       const Accumulator (&accumulators)[Cfg::kColumns / 2], std::uint8_t* place, int group_bytes,
@@ -261,7 +264,7 @@ struct Fragment {
   }
 
  private:
-  /// Activation, rounding and store of columns that lie side by side.
+  /// Applies the activation to adjacent columns, and rounds and stores them.
   static __device__ __forceinline__ void store_vector(const float (&y)[kVector], const Params& p,
                                                       std::int64_t target) {
     std::uint32_t packed[kVector * Values::kBytes / 4];

@@ -1,4 +1,4 @@
-// Where a row of a tile lies in the output, and what is read of it alone.
+// The place of a tile's row in the output and in the position table.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@ namespace fovea::epilogue {
 
 /// A row of a tile.
 struct Row {
-  std::int32_t index;  // of the output
-  std::int32_t token;  // whose position it has
+  std::int32_t index;  // row of the output
+  std::int32_t token;  // row of the position table
   bool valid;
 };
 
-/// Row `row` (0 .. ) of the tile that begins at these token and image.
+/// Finds row `row` of the tile that begins at this token and image.
 __device__ __forceinline__ Row find_row(const Params& p, std::int32_t token, std::int32_t image,
                                         std::int32_t row) {
   const std::int32_t in_box = row / p.box_tokens;

@@ -1,8 +1,8 @@
-// Epilogue from accumulators in tensor memory, of which each lane of a warp has a row, to rows in
-// swizzled shared memory, which TMA stores.
+// Epilogue from accumulators in tensor memory, where each lane of a warp has one row, to swizzled
+// rows in shared memory, which TMA stores.
 //
-// A lane has the columns of its row in order, so nothing is permuted; and what columns share lanes
-// read from one place at once.
+// A lane has the columns of its row in order, so no permutation is needed, and all lanes read the
+// values of a column from the same address.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@
 
 namespace fovea::epilogue {
 
-/// Cfg: as Arithmetic's, and kSpan: bytes of a row that lie side by side in shared memory, which is
-/// the width of the swizzle (32, 64 or 128).
+/// Cfg defines the members required by Arithmetic, and kSpan: the width of the swizzle (32, 64 or
+/// 128), which is the number of adjacent bytes of a row in shared memory.
 template <typename Cfg>
 struct RowFragment {
   using Values = Arithmetic<Cfg>;
-  static constexpr int kColumns = 32;  // of a row, which are loaded from tensor memory at once
-  static constexpr int kUnit = 16;     // bytes that swizzles move as one
+  static constexpr int kColumns = 32;  // columns per load from tensor memory
+  static constexpr int kUnit = 16;     // bytes that a swizzle moves together
   static constexpr int kUnitColumns = kUnit / Values::kBytes;
   static constexpr int kUnits = kColumns / kUnitColumns;
   static constexpr bool kHasPosition = Cfg::kEpilogue == Kind::kPosition;
@@ -31,7 +31,7 @@ struct RowFragment {
   static_assert(!kInBlocks || kColumns == kScaleBlock, "a lane has a block");
   static_assert(!(kHasPosition || kHasResidual) || Cfg::kOutput == Output::kBF16);
 
-  /// What is added to a lane's columns from memory: bf16 pairs.
+  /// The values to add to a lane's columns, as pairs of bf16.
   struct Addend {
     std::uint32_t words[kHasPosition ? kUnits : 1][4];
   };
@@ -51,12 +51,13 @@ struct RowFragment {
     return addend;
   }
 
-  /// Scale of a lane's row; asked for before the products are awaited.
+  /// Scale of a lane's row, loaded before the wait for the products.
   struct RowScale {
     float value;
-    float shift;  // kNormed
+    float shift;  // only with kNormed
   };
-  // Loads are ordinary ones: the grid before this one may write them while this one already runs.
+  // Not loaded through the read-only cache, because the previous grid may still write them when
+  // this one starts.
   static __device__ __forceinline__ RowScale load_row_scale(const Params& p, const Row& row) {
     RowScale scale{1.0F, 0.0F};
     if constexpr (Cfg::kNormed) {
@@ -68,16 +69,16 @@ struct RowFragment {
     return scale;
   }
 
-  /// Where the 16 bytes at `unit` of a row's span lie in it.
+  /// The swizzled offset of the 16 bytes with index `unit` in a row's span.
   static __device__ __forceinline__ std::uint32_t swizzled(std::uint32_t row, std::uint32_t unit) {
     constexpr std::uint32_t kRowsOfPhase = 128 / Cfg::kSpan;
     constexpr std::uint32_t kSpanUnits = Cfg::kSpan / kUnit;
     return (unit ^ row / kRowsOfPhase % kSpanUnits) * kUnit;
   }
 
-  /// Finishes a lane's 32 columns, whose accumulators have this type. `scales` (or sums), `biases`:
-  /// the columns' in shared memory. `span`: the row's there, with the residual before and the
-  /// output after; the columns begin at its 16 bytes number `first_unit`.
+  /// Finishes a lane's 32 columns from accumulators of this type. `scales` (or sums) and `biases`
+  /// are those of the columns, in shared memory. `span` is the row in shared memory: it holds the
+  /// residual and is overwritten with the output; the columns begin at its unit `first_unit`.
   template <typename Accumulator>
   static __device__ __forceinline__ void store(const std::uint32_t (&accumulators)[kColumns],
                                                const Params& p, const RowScale& row_scale,
@@ -93,7 +94,7 @@ struct RowFragment {
     }
   }
 
-  /// The same of a result in MXFP8, of sums in f32; its scale is returned.
+  /// The same for a result in MXFP8, from f32 accumulators; returns the scale.
   static __device__ __forceinline__ std::uint32_t store_block(
       const std::uint32_t (&accumulators)[kColumns], const float* biases, std::uint8_t* span,
       std::uint32_t row, std::uint32_t first_unit) {
@@ -125,7 +126,7 @@ struct RowFragment {
   }
 
  private:
-  /// kRowScaled: rows have scales; else none multiplies.
+  /// kRowScaled: whether the row's scale is applied.
   template <bool kRowScaled, typename Accumulator>
   static __device__ __forceinline__ void store_columns(
       const std::uint32_t (&accumulators)[kColumns], const Params& p, const RowScale& row_scale,

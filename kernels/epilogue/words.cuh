@@ -1,12 +1,11 @@
-// Some 32-bit words or floats that lie side by side in memory, to and from registers: 16 bytes at
-// once where there are so many.
+// Loads and stores of adjacent 32-bit words or floats, 16 bytes at a time where possible.
 #pragma once
 
 #include <cstdint>
 
 namespace fovea::epilogue {
 
-/// kBytes (4, 8, 16) at once.
+/// The type to load or store kBytes (4, 8 or 16) at once.
 template <int kBytes>
 struct Words;
 template <>

@@ -1,5 +1,5 @@
-// What an epilogue multiplies and adds by column: asked for before the products, in shared memory
-// after them.
+// The column scales and biases of an epilogue: loaded into registers before the products, and
+// written to shared memory after them.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace fovea::gemm {
 
-/// Scales (or sums) and biases of the columns of a tile, spread over a warpgroup.
+/// Scales (or sums) and biases of a tile's columns, distributed over the threads of a warpgroup.
 template <typename Cfg>
 struct ColumnValues {
   static constexpr int kWarpgroup = pipe::kWarpgroup;
   static constexpr int kPasses = (Cfg::kColumns + kWarpgroup - 1) / kWarpgroup;
-  using Table = float[2][Cfg::kColumns];  // scale or sum, bias
+  using Table = float[2][Cfg::kColumns];  // rows: scale or sum, bias
   static constexpr bool kHasScale = Cfg::kScaled || Cfg::kNormed;
   static constexpr bool kHasBias = epilogue::Fragment<Cfg>::kHasBias;
 
   float scale[kPasses];
   float bias[kPasses];
 
-  /// Values of the columns from `first` on; nothing for those outside.
+  /// Loads the values of the columns from `first` on; zeros for columns beyond the matrix.
   static __device__ __forceinline__ ColumnValues load(const epilogue::Params& out,
                                                       std::int32_t first) {
     ColumnValues values{};
@@ -43,7 +43,8 @@ struct ColumnValues {
     return values;
   }
 
-  /// Once warpgroup `group` has read the tile before.
+  /// Writes the values to `table`, once all threads of warpgroup `group` have finished with the
+  /// previous tile.
   __device__ __forceinline__ void store(Table& table, std::uint32_t group) const {
     if constexpr (!kHasScale && !kHasBias) {
       return;

@@ -1,4 +1,4 @@
-// What follows from the tuning parameters of a GEMM kernel.
+// Constants of a GEMM kernel, derived from its tuning parameters.
 #pragma once
 
 #include "kernels/epilogue/fragment.cuh"

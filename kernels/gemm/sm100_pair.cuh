@@ -1,5 +1,5 @@
-// GEMM for Blackwell by pairs of CTAs: output (M, N) = epilogue(A (M, K) B (N, K)^T), any M, N and
-// K in multiples of 16.
+// GEMM for Blackwell by pairs of CTAs: output (M, N) = epilogue(A (M, K) B (N, K)^T), for any M, N
+// and K that are multiples of 16.
 //
 //   producer, each CTA --its rows of A, its half of B, by TMA--> stages --full--> the pair's one
 //   issuing thread --tcgen05.mma--> accumulators in tensor memory, two sets of them:
@@ -7,36 +7,36 @@
 //   epilogue's 8 warps                      | epilogue of tile 0  | epilogue of tile 1  | ...
 //                      tensor memory -> registers -> swizzled shared memory --TMA--> output
 //
-// Two CTAs are a cluster and take tiles of (256, kColumns) together: each has 128 rows of A and of
-// the accumulators, and half of B's tile, which both tensor cores read. Where K is small their rows
-// of A stay in shared memory, a panel, for all tiles beside each other, and the stages bring B
-// alone: a pair then takes tiles that follow each other, and A comes from L2 once a row, or twice
-// where two pairs meet within it. A block of the next panel is loaded when the row's last products
-// with the same block of this one are done.
+// Two CTAs form a cluster and compute tiles of (256, kColumns) together: each has 128 rows of A and
+// of the accumulators, and half of B's tile, which both tensor cores read. Where K is small, their
+// rows of A stay in shared memory as a panel for all tiles of a row of tiles, and the stages hold
+// only B: a pair then computes consecutive tiles, and A is read from L2 once per row of tiles, or
+// twice where two pairs share the row. A block of the next panel is loaded as soon as the row's
+// last products with the same block of this panel are done.
 //
-// A lane of the epilogue has a row of 32 columns: stored by itself it would touch a line of memory
-// for each lane, so rows pass through shared memory. A residual comes there by TMA and gets its
-// sum. Two warps share the 32 lanes of tensor memory that a warp can read, each with half of the
-// columns.
+// A lane of the epilogue has 32 columns of one row. If it stored them itself, each lane would
+// access another line of memory, so rows are staged in shared memory. A residual is loaded there by
+// TMA, and the products are added to it. Two warps share the 32 lanes of tensor memory that a warp
+// can read, each with half of the columns.
 //
-// Barriers, F of the first CTA, E of each:
-//   stages.full        F  its producer's arrival, then the bytes of both CTAs' copies
-//   stages.empty       E  the tensor cores', when the products that read the stage are done
-//   panel.full         F  as stages.full, of a block of the panel
-//   panel.empty        E  the tensor cores', when a row's last products with the block are done
-//   accumulators.full  E  the tensor cores', when a tile's products are done
-//   accumulators.empty F  the warps of both epilogues, when they have what they need in registers
-//   residual           E  one a warp: the bytes of its part of the residual
+// Barriers, in the first CTA (F) or in each (E), and what completes their phases:
+//   stages.full        F  the first producer's arrival, and the bytes of both CTAs' copies
+//   stages.empty       E  the tensor cores, when the products that read the stage are done
+//   panel.full         F  as stages.full, for a block of the panel
+//   panel.empty        E  the tensor cores, when a row's last products with the block are done
+//   accumulators.full  E  the tensor cores, when a tile's products are done
+//   accumulators.empty F  the warps of both epilogues, when they have loaded the accumulators
+//   residual           E  one per warp: the bytes of its part of the residual
 //
-// Rows of A that are to be normalised are multiplied as they are (sm90_cooperative.cuh). Rows come
-// as (token, image): where tiles are a few tokens of many images, the lanes of a warp share a few
+// Normalisation of A's rows is part of the epilogue (see sm90_cooperative.cuh). Rows are numbered
+// by (token, image): when a tile has a few tokens of many images, the lanes of a warp share a few
 // rows of the position table.
 //
-// Scales of blocks (MXFP8) come with what they scale: an atom for the CTA's rows of A, and those of
-// all of the tile's columns of B, which both tensor cores multiply with. The issuing thread copies
-// them to tensor memory, behind the accumulators, to columns that the stage (or the panel's block)
-// has for itself: when it is filled again the products that read them are done. A lane has a block
-// of the output, finds its scale, and stores that byte.
+// Block scales (MXFP8) are loaded with their operands: an atom for the CTA's rows of A, and the
+// atoms for all of the tile's columns of B, because both tensor cores need them. The issuing thread
+// copies them to tensor memory behind the accumulators, to columns reserved for the stage (or the
+// panel's block): when that is filled again, the products that read them are done. A lane has one
+// block of the output, computes its scale, and stores that byte.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +66,7 @@ struct PairGemm {
   static constexpr bool kPanel = Cfg::kPanel;
   static constexpr int kAccumulators = Cfg::kAccumulators;
   static constexpr int kEpilogueWarps = Cfg::kEpilogueWarps;
-  static constexpr std::uint16_t kBoth = 3;  // CTAs
+  static constexpr std::uint16_t kBoth = 3;  // mask of both CTAs
   static constexpr bool kResidual = Cfg::kEpilogue == epilogue::Kind::kResidual;
   static constexpr int kGroupColumns = epilogue::kScaleBlock * epilogue::kScaleGroup;
 
@@ -78,12 +78,13 @@ struct PairGemm {
   using Accumulators = pipe::Ring<kAccumulators>;
   using Signal = pipe::Signal;
 
-  // A warp's part of a tile: 32 rows by kShare columns, in boxes of kSpan bytes.
+  // A warp's part of a tile has 32 rows by kShare columns, in boxes of kSpan bytes by 32 rows.
   static constexpr int kWarpRows = kPairWarpRows;
   static constexpr int kSpanColumns = Cfg::kSpan / Fragment::Values::kBytes;
   static constexpr int kBoxes = Cfg::kShare / kSpanColumns;
   static constexpr int kBoxBytes = kWarpRows * Cfg::kSpan;
-  static constexpr int kLoads = Cfg::kShare / Fragment::kColumns;  // of tensor memory
+  /// Loads from tensor memory per tile.
+  static constexpr int kLoads = Cfg::kShare / Fragment::kColumns;
   static constexpr int kBoxLoads = kSpanColumns / Fragment::kColumns;
   static_assert(kBoxes * kSpanColumns == Cfg::kShare && kBoxLoads > 0);
 
@@ -100,12 +101,12 @@ struct PairGemm {
     std::uint8_t b[kStages][Cfg::kColumns / 2 * kBlockBytes];
     std::uint8_t staging[kEpilogueWarps][kBoxes][kBoxBytes];
     [[no_unique_address]] Scales scales;
-    float columns[kEpilogueWarps][2][Cfg::kShare];  // scale or sum, bias
+    float columns[kEpilogueWarps][2][Cfg::kShare];  // scale or sum, bias; per warp
     Ring stages;
     [[no_unique_address]] PanelBarriers panel;
     Accumulators accumulators;
     Signal residual[kEpilogueWarps];
-    std::uint32_t tensor_memory;  // where the accumulators begin
+    std::uint32_t tensor_memory;  // address of the accumulators
   };
   static_assert(sizeof(Storage) <= Cfg::kSharedBytes);
 
@@ -116,13 +117,13 @@ struct PairGemm {
 
   // The producer
 
-  /// The first CTA expects the bytes of both; `bytes`: of one.
+  /// Expects the bytes of both CTAs, on the first CTA only; `bytes`: those of one CTA.
   __device__ __forceinline__ void expect(std::uint64_t* full, std::uint32_t bytes) {
     if (tiles.rank == 0) {
       ptx::mbarrier_arrive_expect_tx(full, 2 * bytes);
     }
   }
-  /// Loads to a stage or to the panel; `full` is its barrier.
+  /// Loads a block of A into slot `to` of the stages or of the panel; `full` is its barrier.
   __device__ __forceinline__ void load_a(const Part& tile, std::int32_t block, std::uint32_t to,
                                          std::uint64_t* full) {
     ptx::tma_load_3d_pair(shared.a[to], &p.a, ptx::mapa(full, 0), block * kBlockBytes, tile.token,
@@ -141,15 +142,16 @@ struct PairGemm {
       load_scales(shared.scales.b[stage], &p.b_scales, tile.column, block, full);
     }
   }
-  /// The atoms from that of a row on, as many as the map's box has.
+  /// Loads the atoms from the one with `row` on, as many as the map's box has.
   __device__ __forceinline__ void load_scales(std::uint8_t* to, const TensorMap* map,
                                               std::int32_t row, std::int32_t block,
                                               std::uint64_t* full) {
     ptx::tma_load_3d_pair(to, map, ptx::mapa(full, 0), 0, 2 * block, row / kAtomRows);
   }
 
-  /// One thread. Weights do not depend on earlier grids: as many as fit are fetched before it waits
-  /// for those; where there is a panel, it waits for none.
+  /// The producer, one thread. Weights do not depend on earlier grids, so as many as fit are loaded
+  /// before it waits for those grids. With a panel it never waits for them, because it loads only
+  /// weights.
   __device__ __forceinline__ void produce() {
     const std::int32_t early = p.k_blocks < kStages ? p.k_blocks : kStages;
     const TileRange mine = tiles.range();
@@ -176,19 +178,19 @@ struct PairGemm {
         state.advance();
       }
     }
-    shared.stages.drain(state);  // the tensor cores still arrive
+    shared.stages.drain(state);  // the tensor cores still arrive at these barriers
   }
 
-  /// A block of the panel, whose blocks are all in the phase of their row of tiles.
+  /// The state of a block of the panel, whose blocks are all in the same phase.
   static __device__ __forceinline__ typename Panel::State of_block(std::int32_t block,
                                                                    const Signal::State& row) {
     return {static_cast<std::uint32_t>(block), row.phase};
   }
 
-  /// One thread: A's panel, row of tiles after row of tiles.
+  /// The producer of A's panel, one thread: loads the panel of each row of tiles.
   __device__ __forceinline__ void produce_panel() {
     const TileRange mine = tiles.range();
-    auto row = Signal::State::producer_start();  // of all the panel's blocks
+    auto row = Signal::State::producer_start();  // common to all blocks of the panel
     pipe::wait_for_previous_grids();
     for (std::int32_t index = mine.first; index < mine.end; index = tiles.next_row(index)) {
       const Part tile = tiles.at(index);
@@ -200,7 +202,7 @@ struct PairGemm {
       }
       row.advance();
     }
-    // The tensor cores still arrive here: a CTA must not end before.
+    // The CTA must not exit before the tensor cores have arrived at these barriers.
     for (std::int32_t block = 0; block < p.k_blocks; ++block) {
       shared.panel.wait_empty(of_block(block, row));
     }
@@ -208,10 +210,10 @@ struct PairGemm {
 
   // The products
 
-  // The address of tensor memory comes in a register: shared memory is not read in the loop of the
-  // products, which every copy and commit would make the compiler do again.
+  // The address of tensor memory is passed in a register: after every copy and commit in the
+  // product loop the compiler would read it from shared memory again.
 
-  /// Scales of a block of A to its columns of tensor memory, which are returned.
+  /// Copies the scales of a block of A to tensor memory, and returns their address.
   __device__ __forceinline__ std::uint32_t copy_a_scales(std::uint32_t tensor_memory,
                                                          std::uint32_t block, bool is_new) {
     const std::uint32_t to = tensor_memory + Cfg::kFirstAScale + block * kAtomColumns;
@@ -221,7 +223,7 @@ struct PairGemm {
     }
     return to;
   }
-  /// Scales of a stage of B; the first atom may begin with what is not the tile's.
+  /// The same for a stage of B; the first atom may begin with rows of the previous tile.
   __device__ __forceinline__ std::uint32_t copy_b_scales(std::uint32_t tensor_memory,
                                                          std::uint32_t stage) {
     const std::uint32_t to =
@@ -235,14 +237,14 @@ struct PairGemm {
     return to;
   }
 
-  /// One thread of the first CTA.
+  /// Issues the products; one thread of the first CTA.
   __device__ __forceinline__ void multiply() {
     const std::uint32_t tensor_memory = shared.tensor_memory;
     const TileRange mine = tiles.range();
     auto state = Ring::State::consumer_start();
     auto turn = Accumulators::State::producer_start();
-    bool is_new = true;                          // the panel
-    auto row = Signal::State::consumer_start();  // of the panel
+    bool is_new = true;                          // whether the tile is the first to use the panel
+    auto row = Signal::State::consumer_start();  // phase of the panel
     for (std::int32_t index = mine.first; index < mine.end; index += mine.step) {
       const std::int32_t column = Cfg::kBlockScaled ? tiles.at(index).column : 0;
       const bool is_last = kPanel && (index + 1 == mine.end || index + 1 == tiles.next_row(index));
@@ -282,14 +284,15 @@ struct PairGemm {
         row.advance();
       }
     }
-    // Until then the other CTA's warps arrive here: at the last tile's set last.
+    // The other CTA's warps arrive at these barriers until the last tile's accumulators are
+    // released.
     turn.skip(kAccumulators - 1);
     shared.accumulators.wait_empty(turn);
   }
 
   // The epilogue: a warp's part of each tile
 
-  /// Scales (or sums) and biases of the part's columns: four a lane.
+  /// Scales (or sums) and biases of the part's columns, four per lane.
   struct ColumnValues {
     float4 scale;
     float4 bias;
@@ -310,8 +313,9 @@ struct PairGemm {
     }
     return values;
   }
-  /// The warp has read those of the tile before: it met to store the last box. It meets before it
-  /// reads these, too, where a box is acquired.
+  /// Overwrites the values of the previous tile, which all lanes have read: the warp synchronised
+  /// to store that tile's last box. It synchronises again before it reads these values, here or in
+  /// acquire_box().
   __device__ __forceinline__ void store_columns(const ColumnValues& values, std::int32_t warp,
                                                 std::int32_t lane) {
     if (lane * 4 < Cfg::kShare) {
@@ -327,7 +331,8 @@ struct PairGemm {
     }
   }
 
-  /// One lane, when the stores of the tile before have read the boxes.
+  /// Loads the residual into the boxes; one lane calls it when the previous tile's stores have read
+  /// them.
   __device__ __forceinline__ void load_residual(const Part& part, std::int32_t warp) {
     shared.residual[warp].expect(kBoxes * kBoxBytes);
     for (int box = 0; box < kBoxes; ++box) {
@@ -356,7 +361,7 @@ struct PairGemm {
     }
   }
 
-  /// The scale of a block of the output; of rows beyond it, where the last atom has some, none.
+  /// Stores the scale of a block of the output; zero for rows beyond the matrix in its last atom.
   __device__ __forceinline__ void store_scale(const epilogue::Row& row, std::int32_t block,
                                               std::uint32_t scale) const {
     const std::int32_t groups = (out.columns + kGroupColumns - 1) / kGroupColumns;
@@ -367,7 +372,7 @@ struct PairGemm {
           static_cast<std::uint8_t>(row.valid ? scale : 0U);
     }
   }
-  /// The last group may have blocks beyond the last tile.
+  /// Fills the last group with zeros when it has blocks beyond the last tile.
   __device__ __forceinline__ void fill_group(const epilogue::Row& row, const Part& part) const {
     const std::int32_t end = part.column + Cfg::kShare;
     if (end >= p.column_tiles * Cfg::kColumns) {
@@ -378,7 +383,7 @@ struct PairGemm {
     }
   }
 
-  /// The products of the set are in registers: to the issuing thread.
+  /// Tells the issuing thread that the set of accumulators has been loaded into registers.
   __device__ __forceinline__ void release(std::uint32_t set, std::int32_t lane) {
     ptx::tcgen05_fence_before_thread_sync();
     if (lane == 0) {
@@ -460,15 +465,16 @@ struct PairGemm {
     }
   }
 
-  /// All warps: neither CTA goes, nor gives its tensor memory back, before the other needs neither.
-  /// Each warp has fenced its last loads when it released their accumulators.
+  /// Synchronises all warps of both CTAs, so that neither exits or frees its tensor memory while
+  /// the other still uses it. Each warp has fenced its last loads when it released the
+  /// accumulators.
   static __device__ __forceinline__ void leave() {
     __syncwarp();
     ptx::barrier_cluster_arrive_relaxed();
     ptx::barrier_cluster_wait();
   }
 
-  /// One thread.
+  /// Called by one thread.
   __device__ __forceinline__ void init_barriers() {
     ptx::prefetch_tensormap(&p.a);
     ptx::prefetch_tensormap(&p.b);
@@ -524,7 +530,7 @@ struct PairGemm {
     }
   }
 
-  /// A kernel: what one block does.
+  /// The body of a kernel.
   static __device__ __forceinline__ void run_block(const KernelParams& params) {
     extern __shared__ __align__(1024) unsigned char memory[];
     PairGemm gemm{params,

@@ -1,4 +1,4 @@
-// Which tiles a pair of CTAs takes, and where they lie in the output (sm100_pair.cuh).
+// Assignment of tiles to pairs of CTAs, and the place of a tile in the output (sm100_pair.cuh).
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace fovea::gemm {
 
-/// Where a CTA's part of a tile, or a warp's of that, begins.
+/// The beginning of a CTA's part of a tile, or of a warp's part of that.
 struct Part {
   std::int32_t token;
   std::int32_t image;
   std::int32_t column;
 };
 
-/// Tiles `first`, `first` + `step` and so on, before `end`.
+/// The tiles `first`, `first` + `step`, ... that are less than `end`.
 struct TileRange {
   std::int32_t first;
   std::int32_t end;
@@ -25,12 +25,13 @@ struct TileRange {
 template <typename Cfg>
 struct PairTiles {
   const Params& p;
-  std::uint32_t rank;  // in the pair
+  std::uint32_t rank;  // of this CTA in the pair
 
   __device__ __forceinline__ std::int32_t rows() const { return (p.row_tiles + 1) / 2; }
 
-  /// The tiles of this block's pair; there are no more pairs than tiles. Where a panel stays they
-  /// follow each other, in parts that are equal or differ by one; else it is every pairs-th.
+  /// The tiles of this block's pair; there are no more pairs than tiles. With a panel they are
+  /// consecutive, and the numbers of tiles differ by at most one; else they are strided by the
+  /// number of pairs.
   __device__ __forceinline__ TileRange range() const {
     const std::int32_t pair = static_cast<std::int32_t>(blockIdx.x) / 2;
     const std::int32_t pairs = static_cast<std::int32_t>(gridDim.x) / 2;
@@ -45,12 +46,12 @@ struct PairTiles {
     }
   }
 
-  /// The first tile after this one that has other rows of A, where tiles follow each other.
+  /// The first later tile with other rows of A, when tiles are consecutive.
   __device__ __forceinline__ std::int32_t next_row(std::int32_t index) const {
     return (index / p.column_tiles + 1) * p.column_tiles;
   }
 
-  /// This CTA's part.
+  /// This CTA's part of a tile.
   __device__ __forceinline__ Part at(std::int32_t index) const {
     TilePlace place{index / p.column_tiles, index % p.column_tiles};
     if constexpr (Cfg::kRaster != 0) {
@@ -61,7 +62,7 @@ struct PairTiles {
             row % p.image_tiles * p.epilogue.box_images, place.column * Cfg::kColumns};
   }
 
-  /// What a warp of the epilogue has of this CTA's part.
+  /// The part of an epilogue warp in this CTA's part of a tile.
   __device__ __forceinline__ Part of_warp(const Part& tile, std::int32_t warp) const {
     const std::int32_t row = warp % 4 * kPairWarpRows;
     const std::int32_t in_box = row / p.epilogue.box_tokens;

@@ -1,19 +1,19 @@
-// GEMM for Hopper with B resident: output (M, N) = epilogue(A (M, K) B (N, K)^T) for small K, types
-// of one byte, N a multiple of kColumns.
+// GEMM for Hopper with resident B: output (M, N) = epilogue(A (M, K) B (N, K)^T), for small K,
+// one-byte types, and N that is a multiple of kColumns.
 //
 //   producer warp --A by TMA, 64 rows x 128 bytes--> stages --full--> consumer warpgroup 0, 1, ..
 //                 <-------------------- empty -----------------------'   take tiles in turn
 //                 --B panel (kColumns, K)-----------> panel --panel_full--> all of them
 //
-// Streaming both operands takes 48 bytes a clock and SM at the tensor cores' full rate,
-// more than L2 gives for long. Here a block keeps its panel of B and walks down the rows; A alone
-// comes from L2. Blocks of other panels walk the same rows at the same time, so A is read from
-// memory once. Each consumer warpgroup owns whole tiles (64, kColumns), and they take turns at the
-// tensor cores
-// (`turn`): one's epilogue runs beside another's products.
+// To stream both operands at the full rate of the tensor cores would take 48 bytes per clock and
+// SM, more than L2 sustains. Here a block keeps a panel of B and processes rows of A one tile after
+// the other, so only A comes from L2. Blocks with other panels process the same rows at the same
+// time, so A is read from memory once. Consumer warpgroups alternate between tiles of (64,
+// kColumns) and use the tensor cores one after the other (`turn`), so that the epilogue of one
+// overlaps with the products of another.
 //
-// The position table costs nothing: tiles are 4 tokens x 16 images, so that the two rows of a lane
-// have one token, and tokens change so rarely that its values stay in registers.
+// The position table adds almost no traffic: tiles are 4 tokens x 16 images, so that the two rows
+// of a lane have the same token, and tokens change so rarely that its values stay in registers.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ struct BStationaryGemm {
   static constexpr int kCtasPerSm = 1;
   static constexpr int kStageBytes = kGroupRows * kBlockBytes;
   static constexpr int kPanelBlockBytes = Cfg::kColumns * kBlockBytes;
-  // Two warpgroups have registers for their columns' scales and biases; with three, or with
-  // residuals to hold, they are read from shared memory.
+  // With two warpgroups, the scales and biases of their columns fit in registers; with three, or
+  // with residuals, they are read from shared memory.
   static constexpr bool kRegisterColumns =
       kConsumers == 2 && Cfg::kEpilogue != epilogue::Kind::kResidual;
   static constexpr int kTableColumns = kRegisterColumns ? 1 : Cfg::kColumns;
@@ -54,10 +54,10 @@ struct BStationaryGemm {
   struct Storage {
     std::uint8_t b[Cfg::kKBlocks][kPanelBlockBytes];
     std::uint8_t a[kStages][kStageBytes];
-    float columns[kConsumers][2][kTableColumns];  // each warpgroup's: scale, bias
+    float columns[kConsumers][2][kTableColumns];  // scale and bias, for each warpgroup
     Ring stages;
     Panel panel;
-    Signal turn[kConsumers];  // completed when the warpgroup may issue its products
+    Signal turn[kConsumers];  // signalled when the warpgroup may issue its products
   };
   static_assert(sizeof(Storage) <=
                 b_stationary_shared_bytes(Cfg::kColumns, Cfg::kKBlocks, kStages, 2 * kConsumers));
@@ -67,19 +67,19 @@ struct BStationaryGemm {
   const Params& p;
   const epilogue::Params& out;
   Storage& shared;
-  std::int64_t begin;  // of this block's tiles, panel after panel
+  std::int64_t begin;  // range of this block's tiles, which are ordered by panel
   std::int64_t end;
 
-  /// Part of this block's tiles in a panel.
+  /// The rows of tiles that this block has in a panel.
   struct Rows {
     std::int32_t first;
-    std::int32_t last;  // one beyond
+    std::int32_t last;  // exclusive
   };
 
   __device__ __forceinline__ std::int32_t first_panel() const {
     return static_cast<std::int32_t>(begin / p.row_tiles);
   }
-  __device__ __forceinline__ std::int32_t last_panel() const {  // one beyond
+  __device__ __forceinline__ std::int32_t last_panel() const {  // exclusive
     return static_cast<std::int32_t>((end + p.row_tiles - 1) / p.row_tiles);
   }
   __device__ __forceinline__ Rows rows_of(std::int32_t panel) const {
@@ -96,12 +96,12 @@ struct BStationaryGemm {
     }
   }
 
-  /// One thread.
+  /// The producer, one thread.
   __device__ __forceinline__ void produce() {
     load_panel(first_panel());
     pipe::wait_for_previous_grids();
     auto state = Ring::State::producer_start();
-    auto panel_state = Panel::State::consumer_start();  // the first panel's stage is known empty
+    auto panel_state = Panel::State::consumer_start();  // loaded above without waiting
     for (std::int32_t panel = first_panel(); panel < last_panel(); ++panel) {
       if (panel != first_panel()) {
         shared.panel.wait_empty(panel_state);
@@ -123,10 +123,10 @@ struct BStationaryGemm {
     }
   }
 
-  /// Scale and bias of a panel, to where this warpgroup reads them.
+  /// Copies the scales and biases of a panel to this warpgroup's part of shared memory.
   __device__ __forceinline__ void load_columns(std::int32_t group, std::int32_t first) {
     const pipe::GroupBarrier<pipe::kWarpgroup> barrier(group);
-    barrier.sync();  // the last panel's have been read
+    barrier.sync();  // those of the previous panel have been read
     for (std::int32_t i = threadIdx.x % pipe::kWarpgroup; i < Cfg::kColumns;
          i += pipe::kWarpgroup) {
       shared.columns[group][0][i] = out.column_scale[first + i];
@@ -142,7 +142,7 @@ struct BStationaryGemm {
     const std::int32_t row_in_tile = thread / 32 * 16 + thread % 32 / epilogue::kQuad;
     auto state = Ring::State::consumer_start();
     state.skip(group * p.k_blocks);
-    // The first warpgroup's first turn needs no leave.
+    // The first warpgroup does not wait for its first turn.
     auto turn = group == 0 ? Signal::State::producer_start() : Signal::State::consumer_start();
     auto panel_state = Panel::State::consumer_start();
     std::int64_t next = begin + group;  // this warpgroup's next tile
@@ -202,7 +202,7 @@ struct BStationaryGemm {
           previous = state.stage;
           state.advance();
         }  // end region
-        // All is issued: the next warpgroup's products queue behind these.
+        // All products are issued: those of the next warpgroup queue behind them.
         if (lead) {
           shared.turn[group + 1 == kConsumers ? 0 : group + 1].arrive();
         }
@@ -233,8 +233,9 @@ struct BStationaryGemm {
         [&] {
           ptx::prefetch_tensormap(&p.a);
           ptx::prefetch_tensormap(&p.b);
-          shared.stages.init(1, pipe::kWarpgroupWarps);              // one warpgroup reads a stage
-          shared.panel.init(1, pipe::kWarpgroupWarps * kConsumers);  // all read the panel
+          shared.stages.init(1, pipe::kWarpgroupWarps);  // released by the warps of one warpgroup
+          // Released by all consumer warps.
+          shared.panel.init(1, pipe::kWarpgroupWarps * kConsumers);
           for (Signal& turn : shared.turn) {
             turn.init(pipe::kWarpgroupWarps);
           }
@@ -255,7 +256,7 @@ struct BStationaryGemm {
         });
   }
 
-  /// A kernel: what one block does.
+  /// The body of a kernel.
   static __device__ __forceinline__ void run_block(const Params& params) {
     extern __shared__ __align__(1024) unsigned char memory[];
     const std::int64_t tiles = static_cast<std::int64_t>(params.row_tiles) * params.column_tiles;

@@ -1,16 +1,16 @@
-// GEMM for Hopper, both operands streamed: output (M, N) = epilogue(A (M, K) B (N, K)^T), any M, N
-// and K in multiples of 16.
+// GEMM for Hopper that streams both operands: output (M, N) = epilogue(A (M, K) B (N, K)^T), for
+// any M, N and K that are multiples of 16.
 //
 //   producer warp --A, B by TMA--> stages --full--> consumer warpgroups, 64 rows each
 //                 <-------------- empty ----------'        '-- registers --> global memory
 //
-// Blocks are persistent and take tiles of (64 kConsumers, kColumns) in order (tile_order.cuh). The
-// warpgroups are independent of each other but for the ring of stages, so one's epilogue runs
-// beside the other's products as far as the ring lets them drift apart.
+// Blocks are persistent and process tiles of (64 kConsumers, kColumns) in the order of
+// tile_order.cuh. The warpgroups share only the ring of stages, so the epilogue of one overlaps
+// with the products of another as far as the ring lets them drift apart.
 //
-// Rows of A that are to be normalised are multiplied as they are: with the row's x * scale + shift
-// the product is scale * (x B^T) + shift * (sum of B's row), so that the normalised matrix, which
-// LayerNorm would write and this kernel read, need not exist. B has the norm's weight in it.
+// With kNormed the rows of A are normalised in the epilogue: if normalisation is x * scale + shift,
+// the product is scale * (x B^T) + shift * (sum of B's row), so LayerNorm need not write the
+// normalised matrix. B includes the weight of the LayerNorm.
 //
 // Shared memory: kStages x (64 kConsumers + kColumns) x 128 bytes, the columns' scales (or
 // sums) and biases for each warpgroup, and the barriers.
@@ -46,7 +46,7 @@ struct CooperativeGemm {
   struct Storage {
     std::uint8_t a[kStages][kRows * kBlockBytes];
     std::uint8_t b[kStages][Cfg::kColumns * kBlockBytes];
-    typename Columns::Table columns[Cfg::kConsumers];  // each warpgroup's
+    typename Columns::Table columns[Cfg::kConsumers];  // one per warpgroup
     Ring stages;
   };
   static_assert(sizeof(Storage) <=
@@ -90,7 +90,8 @@ struct CooperativeGemm {
                      0, tile.column / Fragment::kGroupColumns);
   }
 
-  /// One thread. Weights do not depend on earlier grids: as many as fit are fetched before waiting.
+  /// The producer, one thread. Weights do not depend on earlier grids, so as many as fit are loaded
+  /// before it waits for those grids.
   __device__ __forceinline__ void produce() {
     const std::int32_t early = p.k_blocks < kStages ? p.k_blocks : kStages;
     const std::int32_t count = tile_count();
@@ -182,7 +183,8 @@ struct CooperativeGemm {
         [&] {
           ptx::prefetch_tensormap(&p.a);
           ptx::prefetch_tensormap(&p.b);
-          // full: the producer's arrival, then its bytes; empty: each consumer warp.
+          // Arrivals per phase: at `full`, one by the producer, which also expects the bytes; at
+          // `empty`, one by each consumer warp.
           shared.stages.init(1, Cfg::kConsumers * pipe::kWarpgroupWarps);
         },
         [] { __syncthreads(); });
@@ -197,7 +199,7 @@ struct CooperativeGemm {
         [&](std::int32_t consumer) { consume(consumer); });
   }
 
-  /// A kernel: what one block does.
+  /// The body of a kernel.
   static __device__ __forceinline__ void run_block(const Params& params) {
     extern __shared__ __align__(1024) unsigned char memory[];
     CooperativeGemm gemm{params, params.epilogue, *reinterpret_cast<Storage*>(memory)};

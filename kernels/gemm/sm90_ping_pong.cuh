@@ -1,18 +1,18 @@
-// GEMM for Hopper whose two warpgroups take tiles in turn: output (M, N) = epilogue(A (M, K) B (N,
-// K)^T), any M, N and K in multiples of 16.
+// GEMM for Hopper with two warpgroups that alternate between tiles: output (M, N) = epilogue(A (M,
+// K) B (N, K)^T), for any M, N and K that are multiples of 16.
 //
 //   producer --A, and half of B for both blocks of the cluster, by TMA--> stages --full-->
 //   warpgroup 0: | products of tile 0 | epilogue of tile 0 | products of tile 2 | ...
 //   warpgroup 1:                      | products of tile 1 | epilogue of tile 1 | ...
 //
-// A warpgroup has the tensor cores for a whole tile of (128, kColumns) and stores it while the
-// other multiplies, so that nothing but the first tile's copies and the last one's epilogue is
-// exposed. Two neighbouring blocks, one tile above the other, are a cluster: each loads half of
-// their common tile of B and sends it to both, which spares L2 and the wires to it 30% of the
-// traffic and the card, which is at its power limit in these kernels, that much energy.
+// A warpgroup uses the tensor cores for a whole tile of (128, kColumns), and stores it while the
+// other multiplies, so that only the copies of the first tile and the epilogue of the last one are
+// not hidden. Two neighbouring blocks, with one tile above the other, form a cluster: each loads
+// half of their common tile of B and multicasts it to both. This reduces the traffic from L2 by
+// 30%, and the energy for it, which matters because these kernels run at the card's power limit.
 //
-// A residual comes by TMA to shared memory, gets its sum there and leaves by TMA: read by lanes it
-// would be a chain of loads that takes longer than the other warpgroup's products.
+// A residual is loaded into shared memory by TMA, added to there, and stored by TMA: loading it by
+// lanes would be a chain of loads that takes longer than the other warpgroup's products.
 //
 // Shared memory: kStages x (128 + kColumns) x 128 bytes, a tile of the residual, the columns'
 // scales (or sums) and biases for each warpgroup, and the barriers.
@@ -37,10 +37,11 @@ namespace fovea::gemm {
 
 template <typename Cfg>
 struct PingPongGemm {
-  static constexpr int kTurns = 2;  // warpgroups
+  static constexpr int kTurns = 2;  // number of warpgroups, which take turns
   static constexpr int kCluster = kPingPongCluster;
   static constexpr int kRows = kPingPongRows;
-  static constexpr int kParts = kRows / kGroupRows;  // of a tile, a product each
+  /// Parts of a tile, with one matrix product each.
+  static constexpr int kParts = kRows / kGroupRows;
   static constexpr int kStages = Cfg::kStages;
   static constexpr int kThreads = pipe::kWarpgroup * (kTurns + 1);
   static constexpr int kCtasPerSm = 1;
@@ -55,7 +56,8 @@ struct PingPongGemm {
   static_assert(Cfg::kConsumers == kTurns && Cfg::kOutput == epilogue::Output::kBF16);
   static_assert(Cfg::kEpilogue != epilogue::Kind::kPosition);
 
-  static constexpr int kGroupBytes = kRows * Fragment::kGroupColumns * 2;  // of the residual
+  /// Bytes per column group of the residual.
+  static constexpr int kGroupBytes = kRows * Fragment::kGroupColumns * 2;
   static constexpr int kStagingBytes = Fragment::kGroups * kGroupBytes;
 
   struct Storage {
@@ -64,9 +66,9 @@ struct PingPongGemm {
     std::uint8_t staging[kStaging ? kStagingBytes : 128];
     typename Columns::Table columns[kTurns];
     Ring stages;
-    Signal turns[kTurns];     // the warpgroup's products may begin
-    Signal residual[kTurns];  // the warpgroup's residual is there
-    Signal stored;            // the tile in `staging` has been
+    Signal turns[kTurns];     // the warpgroup may issue its products
+    Signal residual[kTurns];  // the warpgroup's residual has been loaded
+    Signal stored;            // the tile in `staging` has been stored
   };
   static_assert(sizeof(Storage) <= ping_pong_shared_bytes(Cfg::kColumns, kStages, kStaging));
 
@@ -87,7 +89,8 @@ struct PingPongGemm {
   __device__ __forceinline__ std::int32_t cluster_rows() const {
     return (p.row_tiles + kCluster - 1) / kCluster;
   }
-  /// Tiles of clusters. A block's may lie below the matrix: it takes part in the copies.
+  /// Number of tiles of clusters. A block's own tile may lie below the matrix; it still takes part
+  /// in the copies.
   __device__ __forceinline__ std::int32_t tile_count() const {
     return cluster_rows() * p.column_tiles;
   }
@@ -106,7 +109,7 @@ struct PingPongGemm {
             index % p.column_tiles * Cfg::kColumns};
   }
 
-  /// This block's half, to both blocks.
+  /// Loads this block's half of a block of B, for both blocks of the cluster.
   __device__ __forceinline__ void load_b(const Tile& tile, std::int32_t block,
                                          std::uint32_t stage) {
     constexpr int kShare = Cfg::kColumns / kCluster;
@@ -117,7 +120,8 @@ struct PingPongGemm {
                                column / Fragment::kGroupColumns);
   }
 
-  /// One thread. Weights do not depend on earlier grids: as many as fit are fetched before waiting.
+  /// The producer, one thread. Weights do not depend on earlier grids, so as many as fit are loaded
+  /// before it waits for those grids.
   __device__ __forceinline__ void produce() {
     const std::int32_t early = p.k_blocks < kStages ? p.k_blocks : kStages;
     const std::int32_t count = tile_count();
@@ -141,10 +145,10 @@ struct PingPongGemm {
         state.advance();
       }
     }
-    shared.stages.drain(state);  // its copies have been waited for
+    shared.stages.drain(state);  // the other block still arrives at these barriers
   }
 
-  /// One thread: each tile's residual, as soon as the tile before has been stored.
+  /// Loads each tile's residual as soon as the previous tile has been stored; one thread.
   __device__ __forceinline__ void produce_residuals() {
     pipe::wait_for_previous_grids();
     const std::int32_t count = tile_count();
@@ -160,14 +164,14 @@ struct PingPongGemm {
     }
   }
 
-  /// Tells the producers of both blocks.
+  /// Releases a stage to the producers of both blocks.
   __device__ __forceinline__ void release(std::uint32_t stage) {
     if (threadIdx.x % 32 < kCluster) {
       shared.stages.release(stage, threadIdx.x % 32);
     }
   }
 
-  /// The products of a tile, when it is this warpgroup's turn.
+  /// Computes the products of a tile when it is this warpgroup's turn.
   __device__ __forceinline__ void multiply(Accumulator (&accumulators)[kParts][Cfg::kColumns / 2],
                                            typename Ring::State& state, std::int32_t turn,
                                            Signal::State& turn_state) {
@@ -190,8 +194,8 @@ struct PingPongGemm {
       previous = state.stage;
       state.advance();
     }  // end region
-    // Not sooner: a parity tells neighbouring phases apart, so that no warp may wait for a stage
-    // that is still two rounds ahead.
+    // The turn is passed only now: a parity distinguishes neighbouring phases only, so no warp may
+    // wait for a stage that is two rounds ahead.
     if (threadIdx.x % 32 == 0) {
       shared.turns[(turn + 1) % kTurns].arrive();
     }
@@ -203,7 +207,7 @@ struct PingPongGemm {
     release(previous);
   }
 
-  /// The part's rows that a lane holds.
+  /// Finds the two rows of a part that a lane holds.
   __device__ __forceinline__ void find_rows(const Tile& tile, int part,
                                             epilogue::Row (&rows)[2]) const {
     const std::int32_t thread = threadIdx.x % pipe::kWarpgroup;
@@ -243,7 +247,7 @@ struct PingPongGemm {
     }
   }
 
-  /// The tile in `staging` goes to memory, and the next one's residual may come.
+  /// Stores the tile in `staging`, and lets the next residual be loaded.
   __device__ __forceinline__ void store_staging(const Tile& tile, std::int32_t turn) {
     ptx::fence_proxy_async_shared();
     pipe::GroupBarrier<pipe::kWarpgroup>(turn).sync();
@@ -260,7 +264,7 @@ struct PingPongGemm {
     const std::int32_t count = tile_count();
     auto state = Ring::State::consumer_start();
     state.skip(turn * p.k_blocks);
-    // The first warpgroup need not wait at first.
+    // The first warpgroup does not wait for its first turn.
     auto turn_state = turn == 0 ? Signal::State::producer_start() : Signal::State::consumer_start();
     auto residual = Signal::State::consumer_start();
     Accumulator accumulators[kParts][Cfg::kColumns / 2];
@@ -282,12 +286,12 @@ struct PingPongGemm {
     }
   }
 
-  /// One thread.
+  /// Called by one thread.
   __device__ __forceinline__ void init_barriers() {
     ptx::prefetch_tensormap(&p.a);
     ptx::prefetch_tensormap(&p.b);
-    // full: the producer's arrival, then its bytes; empty: each warp that multiplies, of both
-    // blocks.
+    // Arrivals per phase: at `full`, one by the producer, which also expects the bytes; at `empty`,
+    // one by each consumer warp of both blocks.
     shared.stages.init(1, kCluster * pipe::kWarpgroupWarps);
     for (int turn = 0; turn < kTurns; ++turn) {
       shared.turns[turn].init(pipe::kWarpgroupWarps);
@@ -321,7 +325,7 @@ struct PingPongGemm {
         [&](std::int32_t turn) { consume(turn); });
   }
 
-  /// A kernel: what one block does.
+  /// The body of a kernel.
   static __device__ __forceinline__ void run_block(const Params& params) {
     extern __shared__ __align__(1024) unsigned char memory[];
     PingPongGemm gemm{params, params.epilogue, *reinterpret_cast<Storage*>(memory)};

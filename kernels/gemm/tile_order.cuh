@@ -1,4 +1,4 @@
-// Another order of the tiles of a matrix than row after row: so that CTAs at work at the same time
+// An order of a matrix's tiles other than row by row, with which CTAs that run at the same time
 // share more of both operands in L2.
 #pragma once
 
@@ -6,13 +6,14 @@
 
 namespace fovea::gemm {
 
-/// A tile's place among the rows and the columns of tiles.
+/// The row and the column of a tile in the grid of tiles.
 struct TilePlace {
   std::int32_t row;
   std::int32_t column;
 };
 
-/// Place number `index` of (rows, columns) tiles: down kRaster rows of tiles, column after column.
+/// Returns the place of tile `index` of (rows, columns) tiles: bands of kRaster rows of tiles,
+/// column by column within a band.
 template <int kRaster>
 __device__ __forceinline__ TilePlace raster_place(std::int32_t index, std::int32_t rows,
                                                   std::int32_t columns) {

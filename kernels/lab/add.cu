@@ -1,7 +1,8 @@
-// The addition that a library's matrix product leaves to do: of a position table or a residual.
+// Addition of a position table or a residual to the result of a library's matrix product.
 //
-// Contract: whole chunks of 8 elements, operands 16-byte aligned. It stands for the element-wise
-// kernel that a program has to add to cuBLASLt; the fused kernels are timed beside both together.
+// Contract: whole chunks of 8 elements, operands 16-byte aligned. It represents the element-wise
+// kernel that a program needs in addition to cuBLASLt; the laboratory compares the fused kernels
+// with both together.
 #include <cstdint>
 
 #include "kernels/lab/peer_params.hpp"

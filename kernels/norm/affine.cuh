@@ -1,5 +1,5 @@
-// Weight and bias of a LayerNorm in shared memory, in the order of the lanes (through the L1 they
-// would cost more than the rows), and the rows that they make.
+// Weight and bias of a LayerNorm in shared memory, in the order of the lanes, and the computation
+// of rows with them. Reading them through the L1 cache would cost more than reading the rows.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace fovea::norm {
 
-// A chunk's halves of weight and bias lie a warp's width apart, so that lanes read side by side.
+// The two halves of a chunk are stored apart, so that the lanes of a warp read adjacent float4s.
 struct SharedStorage {
   float4 weight[kChunks][2][kWarp];
   float4 bias[kChunks][2][kWarp];
@@ -46,8 +46,8 @@ struct Affine {
   }
 };
 
-// Row `index` of the input, normalised, with weight and bias: this lane's part of it. What lies
-// beyond the row is zero. The factor that it was normalised with is returned.
+// Loads this lane's part of row `index` of the input, normalised, with weight and bias applied;
+// elements beyond the row are zero. Returns the reciprocal standard deviation.
 __device__ __forceinline__ float load_normalised(const Params& params, const SharedStorage& shared,
                                                  std::int64_t index, int lane, Row& row) {
   PackedRow(params, index, lane).unpack(row);

@@ -1,11 +1,12 @@
-// LayerNorm over the rows of a row-major matrix: bf16 or f32 in; bf16, f32 or i8 out.
+// LayerNorm over the rows of a row-major matrix: from bf16 or f32 to bf16, f32 or i8.
 //
 // Contract: any number of rows; width a multiple of 8 and at most 256 * FOVEA_CHUNKS; operands
 // 16-byte aligned; the output may be the input when the types are the same. Deterministic.
 //
-// Many warps with one row each keep the memory busy. Weight and bias, which are f32 and four times
-// a row of bf16, lie in shared memory in the order of the lanes: through the L1 they would cost
-// more than the rows. Being constants, they are fetched before the grids ahead have ended.
+// Each warp processes one row at a time, and many warps keep the memory busy. Weight and bias are
+// f32, four times as large as a row of bf16, so they are kept in shared memory in the order of the
+// lanes: reading them through the L1 cache would cost more than reading the rows. They are
+// constants, so they are loaded before earlier grids have ended.
 #include <cstdint>
 
 #include "kernels/norm/affine.cuh"
@@ -17,13 +18,13 @@
 namespace fovea::norm {
 namespace {
 
-#if __CUDA_ARCH__ == 900  // and what is compiled from its PTX
-// Blocks that src/gpu/launch/norm.cpp launches for each SM; and rows of whole chunks have code of
-// their own where the registers hold both.
+#if __CUDA_ARCH__ == 900  // also for machine code compiled from this PTX
+// Number of blocks per SM, as launched by src/gpu/launch/norm.cpp. Rows of whole chunks have a
+// separate code path where the registers suffice for both.
 constexpr int kLeastBlocks = kChunks <= 3 ? 7 : kChunks <= 5 ? 5 : 4;
 constexpr bool kWholeRows = kChunks <= 5 && !kInputF32;
 #else
-constexpr int kLeastBlocks = 4;  // of an SM: up to 128 registers a thread
+constexpr int kLeastBlocks = 4;  // per SM, which allows 128 registers per thread
 constexpr bool kWholeRows = false;
 #endif
 constexpr float kI8Max = 127.0F;
@@ -36,7 +37,7 @@ __device__ __forceinline__ float warp_max(float value) {
   return value;
 }
 
-// Rounded to nearest even by adding 1.5 * 2^23, which leaves the integer in the low bits.
+// Rounds to nearest even by adding 1.5 * 2^23, which leaves the integer in the low bits.
 __device__ __forceinline__ uint2 to_i8(const float (&y)[kChunk]) {
   constexpr float kRound = 12582912.0F;
   const auto quad = [&](int i) -> std::uint32_t {
@@ -70,7 +71,7 @@ __device__ __forceinline__ void store_chunk(const Params& params, std::int64_t e
   }
 }
 
-// max |row| / 127, and 1 for a row of zeros.
+// Returns max |row| / 127, or 1 for a row of zeros.
 __device__ __forceinline__ float scale_of(const Row& row) {
   float largest = 0;
 #pragma unroll
@@ -84,8 +85,8 @@ __device__ __forceinline__ float scale_of(const Row& row) {
   return peak > 0 ? peak / kI8Max : 1.0F;
 }
 
-/// Every `warps`th row. The last rows come first, as the kernel ahead has just written them and
-/// they are still in L2.
+/// Normalises every `warps`-th row. The last rows come first: they are still in L2, because the
+/// previous kernel has just written them.
 __device__ __forceinline__ void normalise(const Params& params, const SharedStorage& shared,
                                           std::int64_t warp, std::int64_t warps, int lane) {
   for (std::int64_t index = params.rows - 1 - warp; index >= 0; index -= warps) {
@@ -102,7 +103,8 @@ __device__ __forceinline__ void normalise(const Params& params, const SharedStor
         }
       }
       if (lane == 0) {
-        // fmaxf and integers drop NaN: the scale carries that of the row to whatever uses it.
+        // fmaxf and the conversion to integers lose NaN, so the scale carries the row's NaN to
+        // later kernels.
         params.row_scale[index] = scale + 0.0F * factor;
       }
     }
@@ -130,7 +132,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kLeastBlocks)
   pipe::wait_for_previous_grids();
 
   if (kWholeRows && params.width == kChunks * kWarp * kChunk && params.output_type == Output::kI8) {
-    Params known = params;  // so that every lane has elements of every chunk
+    Params known = params;  // constants, so that the compiler knows that every lane has every chunk
     known.width = kChunks * kWarp * kChunk;
     known.output_type = Output::kI8;
     normalise(known, shared, warp, warps, lane);

@@ -1,12 +1,12 @@
 // LayerNorm over the rows of a row-major bf16 matrix to MXFP8: e4m3, and a scale for each block of
-// 32 neighbours in the order that the tensor cores take them.
+// 32 neighbours, in the order that the tensor cores require.
 //
 // Contract: any number of rows; width a multiple of 8 and at most 256 * FOVEA_CHUNKS; operands
-// 16-byte aligned. Every byte of the scales is written: where an atom has no row or no block, with
-// the least power of two. Deterministic.
+// 16-byte aligned. Every byte of the scales is written: scales of rows and blocks that do not exist
+// become the smallest power of two. Deterministic.
 //
-// As in layer_norm.cu a warp has a row. Four lanes have a block, and sixteen the four blocks whose
-// scales are stored as one word.
+// As in layer_norm.cu, a warp processes a row. Four lanes hold a block, and sixteen lanes the four
+// blocks whose scales are stored as one word.
 #include <cstdint>
 
 #include "kernels/epilogue/block_scale.cuh"
@@ -18,7 +18,7 @@
 namespace fovea::norm {
 namespace {
 
-constexpr int kLeastBlocks = 4;  // of an SM: up to 128 registers a thread
+constexpr int kLeastBlocks = 4;  // per SM, which allows 128 registers per thread
 constexpr int kLanesOfBlock = epilogue::kScaleBlock / kChunk;
 constexpr int kLanesOfGroup = kLanesOfBlock * epilogue::kScaleGroup;
 
@@ -34,7 +34,7 @@ __device__ __forceinline__ void store_scales(const Params& params, std::int64_t 
   *reinterpret_cast<std::uint32_t*>(scales + place) = word;
 }
 
-/// This lane's part of one chunk of a row, which is zero where it lies beyond the row.
+/// Stores this lane's part `y` of one chunk of a row; `y` is zero beyond the row.
 __device__ __forceinline__ void store_blocks(const Params& params, std::int64_t index, int chunk,
                                              int lane, const float (&y)[kChunk]) {
   float largest = 0;
@@ -60,8 +60,8 @@ __device__ __forceinline__ void store_blocks(const Params& params, std::int64_t 
   }
 }
 
-/// Every `warps`th row. The last rows come first, as the kernel ahead has just written them and
-/// they are still in L2.
+/// Normalises every `warps`-th row. The last rows come first: they are still in L2, because the
+/// previous kernel has just written them.
 __device__ __forceinline__ void normalise(const Params& params, const SharedStorage& shared,
                                           std::int64_t warp, std::int64_t warps, int lane) {
   for (std::int64_t index = params.rows - 1 - warp; index >= 0; index -= warps) {
@@ -74,7 +74,7 @@ __device__ __forceinline__ void normalise(const Params& params, const SharedStor
   }
 }
 
-/// The scales of rows that the last atoms have no numbers for.
+/// Stores the scales of the rows of the last atoms that are beyond the matrix.
 __device__ __forceinline__ void fill_atoms(const Params& params, std::int64_t warp,
                                            std::int64_t warps, int lane) {
   const std::int64_t end =

@@ -1,21 +1,23 @@
-// What the kernels of LayerNorm take; shared by host and device.
+// Parameters of the LayerNorm kernels; shared by host and device.
 #pragma once
 
 #include <cstdint>
 
 namespace fovea::norm {
 
-inline constexpr int kThreads = 128;  // of a block; each warp takes rows of its own
+inline constexpr int kThreads = 128;  // threads per block; each warp processes separate rows
 
 enum class Output : std::int32_t {
   kBF16,
   kF32,
-  kI8,  // each row is divided by max |row| / 127, which goes to row_scale
+  kI8,  // each row is divided by max |row| / 127, which is stored in row_scale
 };
 
-/// Where only the rows' norms are asked for, `output` is epilogue::RowNorm (rows).
+/// For the kernel that computes only the norms of rows, `output` is an array of epilogue::RowNorm
+/// (rows).
 struct Params {
-  const void* input = nullptr;    // (rows, width), bf16 or f32 by kernel, 16-byte aligned
+  /// (rows, width), bf16 or f32 depending on the kernel, 16-byte aligned.
+  const void* input = nullptr;
   const float* weight = nullptr;  // (width)
   const float* bias = nullptr;    // (width)
   void* output = nullptr;         // (rows, width)
@@ -25,7 +27,8 @@ struct Params {
   Output output_type = Output::kBF16;
   float inverse_width = 0;
   float eps = 0;
-  void* block_scales = nullptr;  // of MXFP8: E8M0, where kernels/epilogue/block_scale.cuh says
+  /// For MXFP8: E8M0, in the order of kernels/epilogue/block_scale.cuh.
+  void* block_scales = nullptr;
 };
 
 }  // namespace fovea::norm

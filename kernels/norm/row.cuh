@@ -1,7 +1,6 @@
-// A row in the registers of a warp, with its mean and variance: what the norm kernels share.
+// A row in the registers of a warp, with its mean and variance; shared by the norm kernels.
 //
-// Each row is read once and its variance is taken around its mean without a second pass over
-// memory:
+// Each row is read from memory once; its variance is computed around its mean in registers:
 //
 //   lane:   0 .. 31 | 0 .. 31 | ...          a chunk is 8 neighbours of a row: 16 bytes of bf16
 //   chunk:  0       | 1       | ... FOVEA_CHUNKS - 1
@@ -31,7 +30,7 @@ __device__ __forceinline__ float warp_sum(float value) {
   return value;
 }
 
-// Eight neighbours of a row as they lie in memory; bf16 stays packed until it is used.
+// Eight neighbours of a row as they are in memory; bf16 stays packed until it is used.
 struct Chunk {
   uint4 words[kInputF32 ? 2 : 1];
 
@@ -63,14 +62,15 @@ __device__ __forceinline__ Chunk load_chunk(const void* input, std::int64_t elem
   return chunk;
 }
 
-// A row in the registers of a warp: this lane's part of it.
+// This lane's part of a row that a warp holds in registers.
 using Row = float[kChunks][kChunk];
 
 __device__ __forceinline__ bool holds(const Params& params, int chunk, int lane) {
   return (chunk * kWarp + lane) * kChunk < params.width;
 }
 
-// The same as it lies in memory: half the registers in bf16, for rows that are on their way.
+// The same in the format of the memory, for rows that are being loaded: bf16 needs half of the
+// registers.
 struct PackedRow {
   Chunk chunks[kChunks];
 
@@ -94,7 +94,7 @@ struct PackedRow {
   }
 };
 
-// x - mean, which is returned; what lies beyond the row stays zero.
+// Subtracts the mean from the row, and returns the mean; elements beyond the row stay zero.
 __device__ __forceinline__ float centre(const Params& params, Row& row, int lane) {
   float sum = 0;
 #pragma unroll
@@ -117,7 +117,7 @@ __device__ __forceinline__ float centre(const Params& params, Row& row, int lane
   return mean;
 }
 
-// Variance of a centred row, with eps.
+// Returns the variance of a centred row plus eps.
 __device__ __forceinline__ float variance(const Params& params, const Row& row) {
   float squares = 0;
 #pragma unroll

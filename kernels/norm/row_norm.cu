@@ -1,12 +1,12 @@
-// The norms of a row-major bf16 matrix's rows: 1 / deviation and -mean / deviation of each, with
-// which a matrix kernel normalises its input on the way.
+// Computes 1 / deviation and -mean / deviation of each row of a row-major bf16 matrix, with which a
+// matrix kernel normalises its input.
 //
 // Contract: any number of rows; width a multiple of 8 and at most 256 * FOVEA_CHUNKS; input 16-byte
 // aligned. Deterministic.
 //
-// It reads and hardly writes: a row is on its way while the one before it is summed. The last rows
-// come first, as the kernel ahead has just written them and they are still in L2; those read last
-// are then there for the matrix kernel, which begins with them.
+// The kernel is bound by reads: a row is loaded while the previous one is summed. The last rows
+// come first: they are still in L2, because the previous kernel has just written them. The first
+// rows are then in L2 for the matrix kernel, which begins with them.
 #include <cstdint>
 
 #include "kernels/epilogue/epilogue_params.hpp"
@@ -16,8 +16,8 @@
 
 namespace fovea::norm {
 
-// Blocks of an SM: of its registers, two rows take 36 or more. Rows of five chunks take more on
-// Blackwell.
+// Number of blocks per SM, limited by registers: two rows take 36 or more per thread. Rows of five
+// chunks take more on Blackwell.
 #if __CUDA_ARCH__ >= 1000
 constexpr int kBlocksOfFive = 5;
 #else
@@ -27,7 +27,7 @@ constexpr int kLeastBlocks = kChunks <= 3 ? 8 : kChunks <= 5 ? kBlocksOfFive : 4
 
 namespace {
 
-/// Every `warps`th row.
+/// Computes the norms of every `warps`-th row.
 __device__ __forceinline__ void find_norms(const Params& params, std::int64_t warp,
                                            std::int64_t warps, int lane) {
   std::int64_t index = params.rows - 1 - warp;
@@ -61,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kLeastBlocks)
   pipe::let_next_grid_start();
   pipe::wait_for_previous_grids();
   if (kChunks <= 3 && params.width == kChunks * kWarp * kChunk) {
-    Params known = params;  // so that every lane has elements of every chunk
+    Params known = params;  // constant, so that the compiler knows that every lane has every chunk
     known.width = kChunks * kWarp * kChunk;
     find_norms(known, warp, warps, lane);
   } else {

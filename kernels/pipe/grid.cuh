@@ -1,19 +1,20 @@
-// Programmatic dependent launch, on the architectures that have it: elsewhere a grid starts when
-// the one before it has ended, and there is nothing to wait for.
+// Programmatic dependent launch, on architectures that support it. On others a grid starts when the
+// previous one has ended, and these functions do nothing.
 #pragma once
 
 #include "kernels/ptx/warp.cuh"
 
 namespace fovea::pipe {
 
-/// Before the first access to memory that an earlier grid writes or reads.
+/// Must be called before the first access to memory that an earlier grid reads or writes.
 __device__ __forceinline__ void wait_for_previous_grids() {
 #if __CUDA_ARCH__ >= 900
   ptx::griddepcontrol_wait();
 #endif
 }
 
-/// The next grid may be brought in from now on; it waits for this one's end by itself.
+/// Allows the next grid to start; that grid waits for the end of this one before it uses its
+/// results.
 __device__ __forceinline__ void let_next_grid_start() {
 #if __CUDA_ARCH__ >= 900
   ptx::griddepcontrol_launch_dependents();

@@ -1,4 +1,4 @@
-// Named barriers of groups of threads within a block: GroupBarrier, and OrderedBarrier, by which
+// Named barriers for groups of threads within a block: GroupBarrier, and OrderedBarrier, with which
 // warpgroups take turns.
 #pragma once
 
@@ -8,13 +8,13 @@
 
 namespace fovea::pipe {
 
-/// The barrier of a group of a block's threads: the groups' are 1 and on, since 0 is that of
-/// __syncthreads().
+/// A barrier for one group of a block's threads. Group 0 has barrier 1, because __syncthreads()
+/// uses barrier 0.
 template <int kThreads>
 class GroupBarrier {
  public:
   __device__ __forceinline__ explicit GroupBarrier(std::uint32_t group) : id_(1 + group) {}
-  /// Waits until `kThreads` threads have come or arrived.
+  /// Waits until `kThreads` threads have called sync() or arrive().
   __device__ __forceinline__ void sync() const { ptx::bar_sync(id_, kThreads); }
   /// Counts this thread without waiting.
   __device__ __forceinline__ void arrive() const { ptx::bar_arrive(id_, kThreads); }
@@ -23,13 +23,13 @@ class GroupBarrier {
   std::uint32_t id_;
 };
 
-/// Turns of warpgroups, so that the products of one meet the softmax of the others: a group's
-/// barrier is waited for by its 128 threads and passed on by the 128 of the group before it. Every
-/// group takes its turns in the same order.
+/// Lets warpgroups take turns, so that the products of one overlap with the softmax of the others.
+/// The 128 threads of a group wait at its barrier, and the 128 threads of the previous group arrive
+/// at it to pass the turn. The order of the groups never changes.
 template <int kGroups>
 class OrderedBarrier {
  public:
-  /// The first turn is group 0's.
+  /// Group 0 has the first turn.
   __device__ __forceinline__ explicit OrderedBarrier(int group) : group_(group) {
     if (group == kGroups - 1) {
       pass();

@@ -1,5 +1,5 @@
-// Ring and Signal: barriers in shared memory by which roles of a block wait for each other, and
-// PipeState, where a role stands with them. Parities and phases are told here alone.
+// Ring and Signal: barriers in shared memory with which the roles of a block wait for each other,
+// and PipeState, the position of a role in them. No other file computes phases and parities.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,16 @@
 
 namespace fovea::pipe {
 
-/// A stage of a ring of `kStages` and the parity of the phase that its barriers are in.
+/// The current stage in a ring of `kStages`, and the parity of the barrier phase to wait for.
 template <int kStages>
 struct PipeState {
   std::uint32_t stage = 0;
   std::uint32_t phase = 0;
 
-  /// Consumers wait for the first phase of `full`.
+  /// A consumer first waits for the first phase of `full`.
   static __device__ __forceinline__ PipeState consumer_start() { return {0, 0}; }
-  /// Stages are empty at the start: a producer's first wait is for the phase before the first.
+  /// Stages start empty: a producer first waits for the phase before the first one, which counts as
+  /// completed.
   static __device__ __forceinline__ PipeState producer_start() { return {0, 1}; }
 
   __device__ __forceinline__ void advance() {
@@ -34,7 +35,7 @@ struct PipeState {
     stage = position % kStages;
   }
 
-  /// Where advance() leads.
+  /// Returns the state after this one.
   __device__ __forceinline__ PipeState next() const {
     PipeState state = *this;
     state.advance();
@@ -42,8 +43,8 @@ struct PipeState {
   }
 };
 
-/// A pair of barriers a stage: the producer waits for `empty` and fills, consumers wait for `full`
-/// and release.
+/// A pair of barriers for each stage: the producer waits for `empty` and fills the stage, and
+/// consumers wait for `full` and release the stage.
 template <int kStages>
 struct Ring {
   using State = PipeState<kStages>;
@@ -51,8 +52,8 @@ struct Ring {
   std::uint64_t full[kStages];
   std::uint64_t empty[kStages];
 
-  /// One thread calls this before the block's (or cluster's) first synchronisation. Arrivals that
-  /// end a phase: `producers` of full, `consumers` of empty.
+  /// Must be called by one thread before the block (or cluster) first synchronises. A phase ends
+  /// after `producers` arrivals at `full`, or `consumers` arrivals at `empty`.
   __device__ __forceinline__ void init(std::uint32_t producers, std::uint32_t consumers) {
     for (int i = 0; i < kStages; ++i) {
       ptx::mbarrier_init(&full[i], producers);
@@ -64,12 +65,12 @@ struct Ring {
   __device__ __forceinline__ void wait_empty(const State& state) {
     ptx::mbarrier_wait_parity(&empty[state.stage], state.phase);
   }
-  /// The producer's arrival: the stage is full when `bytes` have come by TMA.
+  /// The producer's arrival: the stage is full when TMA has delivered `bytes`.
   __device__ __forceinline__ void expect(std::uint32_t stage, std::uint32_t bytes) {
     ptx::mbarrier_arrive_expect_tx(&full[stage], bytes);
   }
 
-  /// Waits until the producer's copies to the stage are there.
+  /// Waits until the producer's copies to the stage have arrived.
   __device__ __forceinline__ void wait_full(const State& state) {
     ptx::mbarrier_wait_parity(&full[state.stage], state.phase);
   }
@@ -77,13 +78,13 @@ struct Ring {
   __device__ __forceinline__ void release(std::uint32_t stage) {
     ptx::mbarrier_arrive(&empty[stage]);
   }
-  /// The same, to block `rank` of the cluster.
+  /// The same for the stage of block `rank` of the cluster.
   __device__ __forceinline__ void release(std::uint32_t stage, std::uint32_t rank) {
     ptx::mbarrier_arrive_cluster(&empty[stage], rank);
   }
 
-  /// The producer's last wait, for all stages: others of the cluster still arrive here until then,
-  /// so that the block must not end before.
+  /// Waits until all stages are released. The producer calls it at the end, because a block must
+  /// not exit while others of the cluster may still arrive at its barriers.
   __device__ __forceinline__ void drain(State state) {
 #pragma unroll 1
     for (int stage = 0; stage < kStages; ++stage) {
@@ -93,8 +94,8 @@ struct Ring {
   }
 };
 
-/// One barrier, for a turn or for data that comes again and again: some arrive, others wait for
-/// phase after phase.
+/// A single barrier for a repeated event, such as a turn or the arrival of data: some threads
+/// arrive, and others wait for each phase.
 struct Signal {
   using State = PipeState<1>;
 
@@ -104,11 +105,11 @@ struct Signal {
     ptx::mbarrier_init(&barrier, arrivals);
   }
   __device__ __forceinline__ void arrive() { ptx::mbarrier_arrive(&barrier); }
-  /// An arrival that is complete when `bytes` have come by TMA.
+  /// Arrives, and lets the phase end only when TMA has delivered `bytes`.
   __device__ __forceinline__ void expect(std::uint32_t bytes) {
     ptx::mbarrier_arrive_expect_tx(&barrier, bytes);
   }
-  /// Waits for the end of the phase that `state` is in, which moves on to the next.
+  /// Waits until the phase of `state` ends, and advances `state`.
   __device__ __forceinline__ void wait(State& state) {
     ptx::mbarrier_wait_parity(&barrier, state.phase);
     state.advance();

@@ -1,4 +1,4 @@
-// What the kernels around the patch embedding take; shared by host and device.
+// Parameters of the kernels for the patch embedding's operands; shared by host and device.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,10 @@
 namespace fovea::pixels {
 
 inline constexpr int kThreads = 256;
-inline constexpr int kUnit = 8;  // elements that a thread writes: 16 bytes of bf16
+inline constexpr int kUnit = 8;  // elements that a thread writes at once: 16 bytes of bf16
 
-/// widen: output (rows, stride) = pixels (rows, width) - 128 as bf16, which is exact; zeros beyond
-/// width.
+/// Parameters of `widen`: output (rows, stride) = pixels (rows, width) - 128 as bf16, which is
+/// exact; zeros beyond width.
 struct WidenParams {
   const std::uint8_t* pixels = nullptr;
   std::uint16_t* output = nullptr;  // bf16
@@ -18,7 +18,7 @@ struct WidenParams {
   std::int32_t stride = 0;  // a multiple of kUnit
 };
 
-/// repeat: output (copies * size) = source (size) again and again.
+/// Parameters of `repeat`: output (copies * size) is `copies` copies of source (size).
 struct RepeatParams {
   const std::uint16_t* source = nullptr;  // bf16
   std::uint16_t* output = nullptr;
@@ -26,7 +26,8 @@ struct RepeatParams {
   std::int64_t copies = 0;
 };
 
-/// positions: output (rows, width) = the table, resized to the patches of each image.
+/// Parameters of `positions`: output (rows, width) is the position table, resized to the patches of
+/// each image.
 struct PositionParams {
   const float* table = nullptr;          // (side, side, width)
   const std::int32_t* starts = nullptr;  // (images + 1): the first row of each image

@@ -1,13 +1,14 @@
-// The position table of a NaFlex model under every patch of every image, resized to the patches of
-// the image, for matrix products that only add to what is there.
+// Writes the position table of a NaFlex model, resized to the patches of each image, to the output
+// of a matrix product that adds to it.
 //
 //   output[row] = sum_i sum_j down(y)_i across(x)_j table[i][j],  row = patch (y, x) of an image
 //
 // The weights are those of torch's F.interpolate(mode="bilinear", align_corners=False,
-// antialias=True): a triangle around the patch's place in the table, cut off at its edges.
+// antialias=True): a triangle around the patch's position in the table, clipped at the table's
+// edges.
 //
-// Contract: f32 table (side, side, width), width a multiple of kUnit, bf16 output (rows, width).
-// A warp makes a row. Deterministic, and an image's rows do not depend on the other images.
+// Contract: f32 table (side, side, width), width a multiple of kUnit, bf16 output (rows, width). A
+// warp computes a row. Deterministic, and an image's rows do not depend on the other images.
 #include <cstdint>
 
 #include "kernels/pipe/grid.cuh"
@@ -19,7 +20,8 @@ namespace {
 
 constexpr int kWarps = kThreads / 32;
 
-/// How a position weights the table along one axis: rows [first, last], each by a triangle.
+/// The weights of a position along one axis of the table: rows [first, last], weighted by a
+/// triangle.
 struct Axis {
   float centre;
   float inverse_support;
@@ -41,7 +43,7 @@ struct Axis {
     inverse_sum = 1.0F / sum;
   }
 
-  /// Height of the triangle; zero beyond its base.
+  /// Height of the triangle at this row; zero outside its base.
   [[nodiscard]] __device__ __forceinline__ float height(int row) const {
     return fmaxf(0.0F, 1.0F - fabsf(static_cast<float>(row) - centre) * inverse_support);
   }
@@ -50,7 +52,7 @@ struct Axis {
   }
 };
 
-/// The image that a row belongs to: the last that begins at or before it.
+/// Returns the image that a row belongs to: the last one that begins at or before it.
 __device__ __forceinline__ int image_of(const std::int32_t* starts, int images, int row) {
   int low = 0;
   int high = images;

@@ -1,4 +1,4 @@
-// The position table under every image, for matrix products that only add to what is there.
+// Writes the position table to each image's rows in the output of a matrix product that adds to it.
 #include <cstdint>
 
 #include "kernels/pipe/grid.cuh"

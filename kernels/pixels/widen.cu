@@ -1,4 +1,5 @@
-// Pixels as bf16: value - 128, so that what the matrix product reads is exact and centred.
+// Conversion of pixels to bf16 as value - 128, so that the operand of the matrix product is exact
+// and centred.
 #include <cstdint>
 
 #include "kernels/pipe/grid.cuh"

@@ -1,19 +1,22 @@
-// A linear layer on few rows, for the pooling head: bf16 in, f32 accumulation, f32 or bf16 out.
+// A linear layer for few rows, used by the pooling head: bf16 input, f32 accumulation, f32 or bf16
+// output.
 //
 // Contract: columns and depth multiples of 8 (columns of 8 * FOVEA_COLUMN_TILES, within one group);
 // any number of rows. Deterministic.
 //
-// There is one vector an image, so the weights are most of the bytes: they go straight from memory
-// to the fragments of mma.sync. A lane takes 16 bytes, 8 neighbours along depth, of a row; two
-// products of depth 16 then use them in an order of depth that is the same for both operands:
+// There is one vector per image, so the weights are most of the traffic: they are loaded directly
+// from memory into the fragments of mma.sync. A lane loads 16 bytes of a row, 8 neighbours along
+// the depth; two products of depth 16 use them in an order of the depth that is the same for both
+// operands:
 //
 //   depth of a block of 32:   lane % 4 = 0: 0..7   1: 8..15   2: 16..23   3: 24..31
 //   product 0 takes elements 0..3 of each lane, product 1 elements 4..7
 //
-// The depth is summed in kParts parts: part i has blocks i, i + kParts, ..., and the parts are
-// added in their order. Skinny (FOVEA_SPLIT_DEPTH): a CTA has one tile, and each of its warps a
-// part. Wide: each warp has a tile of its own and takes one part after the other, four of them
-// along the rows. So a row's results are the same bits by all kernels, whatever the number of rows.
+// The depth is summed in kParts parts: part i has the blocks i, i + kParts, ..., and the parts are
+// added in order. With FOVEA_SPLIT_DEPTH a CTA has one tile, and each of its warps one part.
+// Otherwise each warp has a tile, and computes one part after the other; four warps are arranged
+// along the rows. So all variants compute bit-identical results for a row, whatever the number of
+// rows.
 #include <cstdint>
 
 #include "kernels/pipe/grid.cuh"
@@ -24,14 +27,14 @@
 namespace fovea::pool {
 namespace {
 
-constexpr int kRowTiles = FOVEA_ROW_TILES;        // of 16 rows, a warp
-constexpr int kColumnTiles = FOVEA_COLUMN_TILES;  // of 8 columns, a warp
+constexpr int kRowTiles = FOVEA_ROW_TILES;        // tiles of 16 rows per warp
+constexpr int kColumnTiles = FOVEA_COLUMN_TILES;  // tiles of 8 columns per warp
 constexpr bool kSplitDepth = FOVEA_SPLIT_DEPTH;
 constexpr int kWarpRows = kSplitDepth ? 1 : 4;
 constexpr int kWarpColumns = kSplitDepth ? 1 : kWarps / kWarpRows;
 constexpr int kDepthBlock = 32;
 constexpr int kBlocksInFlight = kSplitDepth ? 4 : 2;
-constexpr int kParts = kWarps;  // of the depth
+constexpr int kParts = kWarps;  // parts of the depth
 constexpr int kTileRows = 16 * kRowTiles;
 constexpr int kTileColumns = 8 * kColumnTiles;
 
@@ -48,15 +51,15 @@ __device__ __forceinline__ uint4 load_or_zero(const std::uint16_t* from, bool re
   return real ? __ldg(reinterpret_cast<const uint4*>(from)) : uint4{0, 0, 0, 0};
 }
 
-// A warp's part of a tile: which rows and columns, and where their operands begin.
+// The place of a warp's tile: its first row and column, and the address of its operand.
 struct Place {
   int row;
   int column;
   const std::uint16_t* a;
 };
 
-/// What the depth's part `part` gives. Without any blocks there is no wait for earlier grids: other
-/// warps of the CTA wait, and nobody stores before all have met.
+/// Adds the products of one part of the depth. A warp whose part has no blocks does not wait for
+/// earlier grids: other warps of the CTA do, and the results are stored after a barrier.
 __device__ __forceinline__ void multiply(const LinearParams& params, const Place& place, int part,
                                          int lane, Sums& sums) {
   const int blocks = (params.depth + kDepthBlock - 1) / kDepthBlock;
@@ -72,7 +75,7 @@ __device__ __forceinline__ void multiply(const LinearParams& params, const Place
         w[b][n] = load_or_zero(params.w + column * params.depth + k, k < params.depth);
       }
     }
-    if (block == part) {  // weights are constants: their first loads need not wait
+    if (block == part) {  // the loads of weights, which are constants, need not wait
       pipe::wait_for_previous_grids();
     }
 #pragma unroll

@@ -1,20 +1,21 @@
-// The pooling head's means: of an image's normalised tokens, weighted by the softmax of their
-// scores, for every head.
+// The means of the pooling head: for every head, the mean of an image's normalised tokens, weighted
+// by the softmax of their scores.
 //
 //   mean[h] = sum_n softmax_n(score[h])_n norm(x[n]),  norm(x) = scale (x - mean(x))
 //
-// Contract: bf16 x (images, tokens, hidden), at most kMaxHeads heads, hidden a multiple of 16.
-// Any number of tokens for which kTokenBytes each fit; images may have different numbers of them,
-// one image after the other. Deterministic, and an image's results do not depend on the others.
+// Contract: bf16 x (images, tokens, hidden), at most kMaxHeads heads, hidden a multiple of 16. The
+// number of tokens is limited by shared memory (mean_shared_bytes()); images may have different
+// numbers, and are stored one after the other. Deterministic, and an image's results do not depend
+// on the others.
 //
-// A CTA has one image and kMeanColumns columns, 16 for each warp. It takes the softmax of all
-// tokens first, so that nothing is rescaled:
+// A CTA has one image and kMeanColumns columns, 16 for each warp. It computes the softmax of all
+// tokens first, so that no rescaling is needed:
 //
 //   scores --> largest --> a = bf16(exp(score - largest) scale[n]) in shared memory
 //   x, kMeanTokens at a time --> ring of kMeanStages tiles --> sums (heads, 16) = a x, in registers
 //
-// What the sums really use, a rounded, is a softmax, too: it is divided by sum_n a / scale[n], and
-// the tokens' means, sum_n a mean(x[n]), are taken off.
+// The rounded weights `a` are what the sums use, so the result is normalised by their sum, sum_n a
+// / scale[n], and the tokens' means, sum_n a mean(x[n]), are subtracted.
 #include <cmath>
 #include <cstdint>
 
@@ -30,7 +31,7 @@ namespace {
 
 constexpr int kTileStride = kMeanColumns + kPad;
 constexpr int kParts = kMeanThreads / kMaxHeads;  // threads that share a head's softmax
-constexpr int kBatch = 8;                         // tokens of a part that are loaded together
+constexpr int kBatch = 8;                         // tokens per part that are loaded together
 constexpr float kLog2E = 1.4426950408889634F;
 
 struct SharedStorage {
@@ -42,7 +43,7 @@ struct SharedStorage {
 static_assert(sizeof(SharedStorage) == mean_fixed_bytes());
 static_assert(sizeof(SharedStorage) % 16 == 0, "a follows it");
 
-/// Where an image's tokens lie.
+/// The tokens of an image: the first row and the number of rows.
 struct Tokens {
   std::int64_t first;
   int count;
@@ -56,12 +57,11 @@ struct Tokens {
   }
 };
 
-/// Tokens of tile `index`, and zeros for what lies beyond the image or the row; one group of
-/// copies.
+/// Copies the tokens of tile `index`, and zeros for elements beyond the image or the row.
 __device__ __forceinline__ void load_tile(const MeanParams& params, SharedStorage& shared,
                                           const Tokens& tokens, int first_column, int index) {
   const std::uint16_t* const image = params.x + tokens.first * params.hidden;
-  constexpr int kUnits = kMeanColumns / 8;  // of 16 bytes
+  constexpr int kUnits = kMeanColumns / 8;  // units of 16 bytes per row
   auto& tile = shared.tiles[index % kMeanStages];
   for (int i = static_cast<int>(threadIdx.x); i < kMeanTokens * kUnits; i += kMeanThreads) {
     const int row = i / kUnits;
@@ -73,7 +73,7 @@ __device__ __forceinline__ void load_tile(const MeanParams& params, SharedStorag
   }
 }
 
-/// The parts of a head, added in their order.
+/// Returns the sum of a head's parts, added in order.
 __device__ __forceinline__ float sum_of_parts(const float (&parts)[kParts][kMaxHeads], int head) {
   float sum = 0;
 #pragma unroll
@@ -83,7 +83,8 @@ __device__ __forceinline__ float sum_of_parts(const float (&parts)[kParts][kMaxH
   return sum;
 }
 
-/// Scores of kBatch tokens of a part, all on their way at once; -inf for those beyond the image.
+/// Loads the scores of kBatch tokens of a part, with overlapping latencies; -inf for tokens beyond
+/// the image.
 __device__ __forceinline__ void load_scores(float (&batch)[kBatch], const float* scores, int first,
                                             int tokens) {
 #pragma unroll
@@ -93,8 +94,8 @@ __device__ __forceinline__ void load_scores(float (&batch)[kBatch], const float*
   }
 }
 
-/// Fills `a`, rows of `stride`, for tokens up to a multiple of kMeanTokens. All have to meet before
-/// they read it.
+/// Fills `a`, whose rows have a pitch of `stride`, for the tokens rounded up to a multiple of
+/// kMeanTokens. The block must synchronise before it is read.
 __device__ __forceinline__ void soften(const MeanParams& params, SharedStorage& shared,
                                        std::uint16_t* a, int stride, const Tokens& tokens) {
   const int head = static_cast<int>(threadIdx.x) % kMaxHeads;

@@ -1,17 +1,18 @@
-// The pooling head's scores: of every token for every head, of the token's layer norm.
+// The scores of the pooling head: the products of every normalised token with the key of every
+// head.
 //
 //   score[n][h] = norm(x[n]) . key[h] = scale[n] (x[n] . key[h] - mean[n] key_sum[h])
 //
-// The norm's weight is in the keys; what its bias adds is the same for all tokens of a head and
+// The keys include the norm's weight; its bias would add the same to all tokens of a head, which
 // cancels in the softmax.
 //
 // Contract: bf16 x (rows, hidden), keys (kMaxHeads, hidden), hidden a multiple of 8 and at most
 // 256 * FOVEA_BLOCKS; any number of rows. Deterministic, and a row's results do not depend on the
 // others.
 //
-// A CTA has 16 rows, and its warps split their columns: blocks of 32, warp w has w, w + 8, ... All
-// of them are loaded at once, straight to the fragments of mma.sync, in an order of columns that is
-// the same for both operands (linear.cu).
+// A CTA has 16 rows, and its warps split the columns into blocks of 32: warp w has the blocks w, w
+// + 8, ... All of them are loaded at once, directly into the fragments of mma.sync, in an order of
+// columns that is the same for both operands (see linear.cu).
 #include <cstdint>
 
 #include "kernels/pipe/grid.cuh"
@@ -22,7 +23,7 @@
 namespace fovea::pool {
 namespace {
 
-constexpr int kBlocks = FOVEA_BLOCKS;  // of 32 columns, a warp
+constexpr int kBlocks = FOVEA_BLOCKS;  // blocks of 32 columns per warp
 constexpr int kBlock = 32;
 constexpr unsigned kAllLanes = 0xffffffffU;
 
@@ -34,7 +35,7 @@ struct SharedStorage {
   float squares[kWarps][kScoreRows];
 };
 
-/// Eight neighbours, bf16; zeros where there are none.
+/// Loads eight neighbours in bf16, or zeros if they do not exist.
 __device__ __forceinline__ uint4 load(const std::uint16_t* from, bool real) {
   return real ? *reinterpret_cast<const uint4*>(from) : uint4{0, 0, 0, 0};
 }
@@ -52,7 +53,7 @@ __device__ __forceinline__ float quad_sum(float x) {
   return x + __shfl_xor_sync(kAllLanes, x, 2);
 }
 
-/// What the warps have of a row, added in their order.
+/// Returns the sum of the warps' parts of a row, added in order.
 __device__ __forceinline__ float sum_of_warps(const float (&parts)[kWarps][kScoreRows], int row) {
   float sum = 0;
 #pragma unroll
@@ -70,11 +71,11 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kScoreRows;
-  const int along = lane % 4 * 8;  // of a block
+  const int along = lane % 4 * 8;  // this lane's first column within a block
   pipe::let_next_grid_start();
 
   const auto column_of = [&](int b) { return (b * kWarps + warp) * kBlock + along; };
-  uint4 keys[kBlocks][2];  // of heads lane / 4 and eight more
+  uint4 keys[kBlocks][2];  // for the heads lane / 4 and lane / 4 + 8
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b) {
 #pragma unroll
@@ -85,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   }
   pipe::wait_for_previous_grids();
 
-  uint4 x[kBlocks][2];  // of rows lane / 4 and eight more
+  uint4 x[kBlocks][2];  // for the rows lane / 4 and lane / 4 + 8
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b) {
 #pragma unroll

@@ -1,4 +1,5 @@
-// Clusters of thread blocks: their barrier (PTX ISA 9.7.13.4), others' shared memory, ranks.
+// Clusters of thread blocks: the barrier (PTX ISA 9.7.13.4), addresses in the shared memory of
+// other blocks, and ranks.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +8,8 @@
 
 namespace fovea::ptx {
 
-/// Every thread. Orders nothing: what was written before must not be read across blocks after it
-/// but for barriers behind fence_mbarrier_init().
+/// Called by every thread. It does not order memory accesses: after it, blocks may only rely on
+/// each other's mbarriers, if those were published by fence_mbarrier_init().
 __device__ __forceinline__ void barrier_cluster_arrive_relaxed() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
@@ -17,15 +18,15 @@ __device__ __forceinline__ void barrier_cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-/// Where what lies at `here` in this block's shared memory lies in that of block `rank`, as an
-/// address of the cluster's.
+/// Returns the cluster address, in the shared memory of block `rank`, of the object with the
+/// address `here` in this block.
 __device__ __forceinline__ std::uint32_t mapa(const void* here, std::uint32_t rank) {
   std::uint32_t there;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(here)), "r"(rank));
   return there;
 }
 
-/// This block's place in its cluster of one row of blocks.
+/// Returns the rank of this block in its cluster.
 __device__ __forceinline__ std::uint32_t cluster_ctarank() {
   std::uint32_t rank;
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));

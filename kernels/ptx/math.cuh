@@ -5,7 +5,7 @@
 
 namespace fovea::ptx {
 
-/// Relative error at most 2^-10.99.
+/// tanh(x), with a relative error of at most 2^-10.99.
 __device__ __forceinline__ float tanh_approx(float x) {
   float y;
   asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -18,7 +18,7 @@ __device__ __forceinline__ std::uint32_t tanh_approx_f16x2(std::uint32_t x) {
   return y;
 }
 
-/// 2^x.
+/// 2^x, approximately.
 __device__ __forceinline__ float ex2_approx(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -31,7 +31,7 @@ __device__ __forceinline__ float rcp_approx(float x) {
   return y;
 }
 
-/// `low` in the low half.
+/// Converts two floats; `low` is in the low half of the result.
 __device__ __forceinline__ std::uint32_t cvt_bf16x2(float low, float high) {
   std::uint32_t packed;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
@@ -44,7 +44,7 @@ __device__ __forceinline__ std::uint32_t cvt_f16x2(float low, float high) {
   return packed;
 }
 
-/// Beyond 448 saturates; `low` in the low byte.
+/// Converts two floats, which saturate at 448; `low` is in the low byte of the result.
 __device__ __forceinline__ std::uint16_t cvt_e4m3x2(float low, float high) {
   std::uint16_t packed;
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(packed) : "f"(high), "f"(low));

@@ -1,5 +1,6 @@
-// ldmatrix and stmatrix: 8x8 matrices of 16-bit elements between shared memory and registers
-// (PTX ISA 9.7.14.5). Thread i of each group of eight gives the 16-byte row i of its matrix.
+// ldmatrix and stmatrix: copies of 8x8 matrices of 16-bit elements between shared memory and
+// registers (PTX ISA 9.7.14.5). Thread i of each group of eight passes the address of row i, 16
+// bytes, of its matrix.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 
 namespace fovea::ptx {
 
-/// The 32-bit shared-memory address that the instructions below take.
+/// Returns the 32-bit shared-memory address that the instructions below take.
 __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
@@ -22,7 +22,7 @@ __device__ __forceinline__ void mbarrier_arrive(std::uint64_t* barrier) {
                : "memory");
 }
 
-/// One arrival, and `bytes` more for TMA to deliver before the phase ends.
+/// Arrives once, and lets the phase end only when TMA has delivered `bytes`.
 __device__ __forceinline__ void mbarrier_arrive_expect_tx(std::uint64_t* barrier,
                                                           std::uint32_t bytes) {
   asm volatile(
@@ -32,9 +32,8 @@ __device__ __forceinline__ void mbarrier_arrive_expect_tx(std::uint64_t* barrier
 }
 
 /// Arrives on the barrier at the same offset in the shared memory of block `rank` of the cluster.
-/// It tells that this thread's block is done with reading, not that what it wrote can be read
-/// there: with release.cluster the compiler waits for all its stores to global memory, some 1,000
-/// clocks.
+/// This tells that block that reads are done, but does not make writes visible there: with
+/// release.cluster the compiler would wait for all its stores to global memory, some 1,000 clocks.
 __device__ __forceinline__ void mbarrier_arrive_cluster(std::uint64_t* barrier,
                                                         std::uint32_t rank) {
   asm volatile(
@@ -47,7 +46,7 @@ __device__ __forceinline__ void mbarrier_arrive_cluster(std::uint64_t* barrier,
       : "memory");
 }
 
-/// Waits some time for the phase of this parity to end; whether it has ended.
+/// Waits for a limited time until the phase of this parity ends; returns whether it has ended.
 __device__ __forceinline__ bool mbarrier_try_wait_parity(std::uint64_t* barrier,
                                                          std::uint32_t parity) {
   std::uint32_t done;

@@ -1,4 +1,4 @@
-// Loads and stores by explicit state space (PTX ISA 9.7.9.8, 9.7.9.11).
+// Loads and stores with explicit state spaces (PTX ISA 9.7.9.8, 9.7.9.11).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ __device__ __forceinline__ void st_global(void* to, std::uint32_t value) {
   asm volatile("st.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }
 
-/// 16 bytes, at a multiple of 16.
+/// Loads 16 bytes, which must be 16-byte aligned.
 __device__ __forceinline__ uint4 ld_shared_v4(std::uint32_t address) {
   uint4 value;
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"

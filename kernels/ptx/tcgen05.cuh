@@ -1,8 +1,9 @@
-// tcgen05: matrix products of a pair of CTAs into tensor memory (PTX ISA 9.7.16). All forms are
-// those of cta_group::2: the two CTAs of a cluster work on one product.
+// tcgen05: matrix products by pairs of CTAs into tensor memory (PTX ISA 9.7.16). All instructions
+// are in the form cta_group::2: the two CTAs of a cluster work on one product.
 //
-// Tensor memory has 128 lanes by 512 columns of 32 bits in each SM; an address has the lane in bits
-// 16-31 and the column below. Warp w of a CTA reads lanes 32 (w % 4) to 32 (w % 4) + 31.
+// Tensor memory has 128 lanes by 512 columns of 32 bits in each SM; bits 16-31 of an address are
+// the lane, and the lower bits the column. Warp w of a CTA accesses lanes 32 (w % 4) to 32 (w % 4)
+// + 31.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,9 @@
 
 namespace fovea::ptx {
 
-/// Columns of tensor memory for the pair, a power of two from 32 to 512; where they begin is
-/// written to `to` in shared memory. One warp of each of the two CTAs; waits for what others hold.
+/// Allocates kColumns columns of tensor memory, a power of two from 32 to 512, in both CTAs, and
+/// writes their address to `to` in shared memory. Called by one warp of each CTA; waits until other
+/// allocations leave enough columns.
 template <int kColumns>
 __device__ __forceinline__ void tcgen05_alloc_pair(std::uint32_t* to) {
   asm volatile(
@@ -21,31 +23,33 @@ __device__ __forceinline__ void tcgen05_alloc_pair(std::uint32_t* to) {
       : "memory");
 }
 
-/// No more will be allocated by this CTA. The warp that allocated.
+/// Declares that this CTA will not allocate again. Called by the warp that allocated.
 __device__ __forceinline__ void tcgen05_relinquish_alloc_permit_pair() {
   asm volatile("tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;" ::: "memory");
 }
 
-/// Gives back what tcgen05_alloc_pair gave. One warp of each of the two CTAs.
+/// Frees the columns of tcgen05_alloc_pair(). Called by one warp of each CTA.
 template <int kColumns>
 __device__ __forceinline__ void tcgen05_dealloc_pair(std::uint32_t address) {
   asm volatile("tcgen05.dealloc.cta_group::2.sync.aligned.b32 %0, %1;" ::"r"(address), "n"(kColumns)
                : "memory");
 }
 
-/// What this thread asked of the tensor cores comes before what others do behind a barrier.
+/// Orders this thread's earlier tcgen05 operations before those that other threads issue after a
+/// barrier.
 __device__ __forceinline__ void tcgen05_fence_before_thread_sync() {
   asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
 }
 
-/// What others did before a barrier comes before what this thread asks of the tensor cores.
+/// Orders tcgen05 operations that other threads issued before a barrier before this thread's later
+/// ones.
 __device__ __forceinline__ void tcgen05_fence_after_thread_sync() {
   asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
 }
 
-// D (256, N) = A B^T, or += where `accumulate`; A and B behind shared-memory descriptors, both as
-// the first of the two CTAs has them (kernels/tile/umma.cuh). One thread of the first CTA issues;
-// it takes 32 bytes of K.
+// D (256, N) = A B^T, or += with `accumulate`, over 32 bytes of K. A and B are shared-memory
+// descriptors of the first CTA (kernels/tile/umma.cuh), and apply to both CTAs. Issued by one
+// thread of the first CTA.
 #define FOVEA_TCGEN05_MMA(kind)                                                     \
   asm volatile(                                                                     \
       "{\n"                                                                         \
@@ -57,21 +61,21 @@ __device__ __forceinline__ void tcgen05_fence_after_thread_sync() {
       "l"(a), "l"(b), "r"(instruction), "r"(static_cast<std::uint32_t>(accumulate)) \
       : "memory")
 
-/// bf16 or f16, sums in f32.
+/// Operands of bf16 or f16, accumulation in f32.
 __device__ __forceinline__ void tcgen05_mma_f16_pair(std::uint32_t d, std::uint64_t a,
                                                      std::uint64_t b, std::uint32_t instruction,
                                                      bool accumulate) {
   FOVEA_TCGEN05_MMA("f16");
 }
 
-/// The floats of 8, 6 and 4 bits, sums in f32.
+/// Operands of 8, 6 or 4-bit floating point, accumulation in f32.
 __device__ __forceinline__ void tcgen05_mma_f8f6f4_pair(std::uint32_t d, std::uint64_t a,
                                                         std::uint64_t b, std::uint32_t instruction,
                                                         bool accumulate) {
   FOVEA_TCGEN05_MMA("f8f6f4");
 }
 
-/// u8 or s8, sums in s32.
+/// Operands of u8 or s8, accumulation in s32.
 __device__ __forceinline__ void tcgen05_mma_i8_pair(std::uint32_t d, std::uint64_t a,
                                                     std::uint64_t b, std::uint32_t instruction,
                                                     bool accumulate) {
@@ -80,9 +84,9 @@ __device__ __forceinline__ void tcgen05_mma_i8_pair(std::uint32_t d, std::uint64
 
 #undef FOVEA_TCGEN05_MMA
 
-/// e4m3 with a power of two for each row of A and column of B, which lie in tensor memory from
-/// these addresses on: line 32 j + i in lane i (and i + 32, ...) of column j, in the byte that the
-/// instruction descriptor names. Sums in f32.
+/// Operands of e4m3 with a power of two for each row of A and column of B. The scales are in tensor
+/// memory from these addresses on: the scale of line 32 j + i is in column j of lane i (and i + 32,
+/// ...), in the byte selected by the instruction descriptor. Accumulation in f32.
 __device__ __forceinline__ void tcgen05_mma_mxf8f6f4_pair(std::uint32_t d, std::uint64_t a,
                                                           std::uint64_t b,
                                                           std::uint32_t instruction,
@@ -100,15 +104,15 @@ __device__ __forceinline__ void tcgen05_mma_mxf8f6f4_pair(std::uint32_t d, std::
       : "memory");
 }
 
-/// 32 rows of 16 bytes behind a shared-memory descriptor, in each of the two CTAs, to each quarter
-/// of the lanes of its tensor memory: four columns from `to` on. Products that this thread issues
-/// later find them there.
+/// Copies 32 rows of 16 bytes, given by a shared-memory descriptor, to four columns of tensor
+/// memory from `to` on, in each quarter of the lanes and in each of the two CTAs. Products that
+/// this thread issues later see them.
 __device__ __forceinline__ void tcgen05_cp_32x128b_pair(std::uint32_t to, std::uint64_t from) {
   asm volatile("tcgen05.cp.cta_group::2.32x128b.warpx4 [%0], %1;" ::"r"(to), "l"(from) : "memory");
 }
 
-/// Arrives on the barrier at this offset in each CTA named in `ctas` when all products that this
-/// thread has issued are done; has the meaning of tcgen05_fence_before_thread_sync() in it.
+/// Arrives on the barrier at this offset in each CTA of the mask `ctas` when all products that this
+/// thread has issued are done. It implies tcgen05_fence_before_thread_sync().
 __device__ __forceinline__ void tcgen05_commit_multicast_pair(std::uint64_t* barrier,
                                                               std::uint16_t ctas) {
   asm volatile(
@@ -118,8 +122,8 @@ __device__ __forceinline__ void tcgen05_commit_multicast_pair(std::uint64_t* bar
       : "memory");
 }
 
-/// Each lane's row of 32 columns from `address` on. The registers are there after tcgen05_wait_ld()
-/// and tcgen05_fence_loaded().
+/// Loads 32 columns of each lane's row from `address` on. The registers are valid after
+/// tcgen05_wait_ld() and tcgen05_fence_loaded().
 __device__ __forceinline__ void tcgen05_ld_32x32b_x32(std::uint32_t (&to)[32],
                                                       std::uint32_t address) {
   asm volatile(
@@ -136,12 +140,12 @@ __device__ __forceinline__ void tcgen05_ld_32x32b_x32(std::uint32_t (&to)[32],
       : "memory");
 }
 
-/// This thread's loads from tensor memory are done.
+/// Waits until this thread's loads from tensor memory are done.
 __device__ __forceinline__ void tcgen05_wait_ld() {
   asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
 }
 
-/// Keeps the compiler from touching registers of a load before the wait that comes ahead of this.
+/// Keeps the compiler from using the registers of a load before the preceding tcgen05_wait_ld().
 template <int kRegisters>
 __device__ __forceinline__ void tcgen05_fence_loaded(std::uint32_t (&loaded)[kRegisters]) {
 #pragma unroll

@@ -1,6 +1,6 @@
 // Bulk copies of tensor boxes between global and shared memory (PTX ISA 9.7.9.25, 9.7.9.27).
-// Coordinates are in elements, innermost first; what lies outside the tensor is read as zero and
-// not written. One thread issues each.
+// Coordinates are in elements, innermost first; elements outside the tensor are read as zero and
+// are not written. A single thread issues a copy.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace fovea::ptx {
 
-/// L2 priorities, encoded as createpolicy.fractional makes them for the whole access.
+/// L2 eviction priorities, in the encoding of createpolicy.fractional for the whole access.
 enum class CacheHint : std::uint64_t {
   kEvictNormal = 0x1000000000000000,
   kEvictFirst = 0x12F0000000000000,
@@ -32,7 +32,7 @@ __device__ __forceinline__ void tma_load_3d(void* to, const void* map, std::uint
       : "memory");
 }
 
-/// Stores a box of 3 dimensions, as part of this thread's open group.
+/// Stores a box of 3 dimensions, in this thread's open group.
 __device__ __forceinline__ void tma_store_3d(const void* map, const void* from, std::int32_t c0,
                                              std::int32_t c1, std::int32_t c2) {
   asm volatile(
@@ -55,7 +55,7 @@ __device__ __forceinline__ void tma_load_4d(void* to, const void* map, std::uint
       : "memory");
 }
 
-/// Stores a box of 4 dimensions, as part of this thread's open group.
+/// Stores a box of 4 dimensions, in this thread's open group.
 __device__ __forceinline__ void tma_store_4d(const void* map, const void* from, std::int32_t c0,
                                              std::int32_t c1, std::int32_t c2, std::int32_t c3) {
   asm volatile(
@@ -78,7 +78,8 @@ __device__ __forceinline__ void tma_load_5d(void* to, const void* map, std::uint
       : "memory");
 }
 
-/// The same to each block of the cluster named in `blocks`, to the same offsets in each.
+/// Loads a box of 5 dimensions to the same offset in each block of the cluster in the mask
+/// `blocks`.
 __device__ __forceinline__ void tma_load_5d_multicast(void* to, const void* map,
                                                       std::uint64_t* barrier, std::uint16_t blocks,
                                                       std::int32_t c0, std::int32_t c1,
@@ -94,8 +95,8 @@ __device__ __forceinline__ void tma_load_5d_multicast(void* to, const void* map,
       : "memory");
 }
 
-/// Loads a box of 3 dimensions to this CTA; its bytes count towards the barrier at the address
-/// `barrier` of the cluster's shared memory, in either CTA of a pair.
+/// Loads a box of 3 dimensions to this CTA; its bytes count towards `barrier`, a cluster address in
+/// either CTA of a pair.
 __device__ __forceinline__ void tma_load_3d_pair(void* to, const void* map, std::uint32_t barrier,
                                                  std::int32_t c0, std::int32_t c1, std::int32_t c2,
                                                  CacheHint hint = CacheHint::kEvictNormal) {

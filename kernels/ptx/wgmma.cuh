@@ -1,16 +1,17 @@
 // wgmma: matrix products of a warpgroup, D (64, N) f32 or s32 += A (64, K) B (N, K)^T (PTX
 // ISA 9.7.15).
 //
-// A and B lie in shared memory behind descriptors (kernels/tile/descriptor.cuh), or A in registers.
-// Register r of a thread's D is row 16 * warp + lane / 4 + 8 * (r / 2 % 2) and column
-// 8 * (r / 4) + 2 * (lane % 4) + r % 2.
+// A and B are in shared memory and given by descriptors (kernels/tile/descriptor.cuh), or A is in
+// registers. Register r of a thread's D has row 16 * warp + lane / 4 + 8 * (r / 2 % 2) and column 8
+// * (r / 4) + 2 * (lane % 4) + r % 2.
 #pragma once
 
 #include <cstdint>
 
 namespace fovea::ptx {
 
-/// Before the first wgmma, and when registers that one uses were written otherwise.
+/// Must be called before the first wgmma, and when other instructions have written registers that a
+/// wgmma uses.
 __device__ __forceinline__ void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -36,7 +37,7 @@ __device__ __forceinline__ void wgmma_fence_operand(std::uint32_t& value) {
   asm volatile("" : "+r"(value)::"memory");
 }
 
-/// The same of all accumulators, after the wait for the products that own them.
+/// The same for all accumulators, after the wait for the products that own them.
 template <typename Accumulator, int kRegisters>
 __device__ __forceinline__ void wgmma_fence_operands(Accumulator (&accumulators)[kRegisters]) {
 #pragma unroll
@@ -45,7 +46,7 @@ __device__ __forceinline__ void wgmma_fence_operands(Accumulator (&accumulators)
   }
 }
 
-// The operand lists of N / 2 accumulators: their places in the text, and their constraints.
+// Operand lists for N / 2 accumulators: the placeholders in the instruction, and the constraints.
 #define FOVEA_WGMMA_P4 "%0, %1, %2, %3"
 #define FOVEA_WGMMA_P8 FOVEA_WGMMA_P4 ", %4, %5, %6, %7"
 #define FOVEA_WGMMA_P12 FOVEA_WGMMA_P8 ", %8, %9, %10, %11"
@@ -114,7 +115,8 @@ __device__ __forceinline__ void wgmma_fence_operands(Accumulator (&accumulators)
 #define FOVEA_WGMMA_F32(x) "+f"(x)
 #define FOVEA_WGMMA_S32(x) "+r"(x)
 
-// Each shape: N, its accumulators, and the places of the seven operands after them.
+// Calls X for each shape, with N, its accumulators, and the numbers of the seven operands after
+// them.
 #define FOVEA_WGMMA_WIDTHS(X)               \
   X(8, 4, 5, 6, 7, 8, 9, 10)                \
   X(16, 8, 9, 10, 11, 12, 13, 14)           \
@@ -148,7 +150,7 @@ __device__ __forceinline__ void wgmma_fence_operands(Accumulator (&accumulators)
   X(240, 120, 121, 122, 123, 124, 125, 126) \
   X(248, 124, 125, 126, 127, 128, 129, 130) \
   X(256, 128, 129, 130, 131, 132, 133, 134)
-// The integer types have fewer of them.
+// The same for integer types, which have fewer shapes.
 #define FOVEA_WGMMA_INTEGER_WIDTHS(X)       \
   X(8, 4, 5, 6, 7, 8, 9, 10)                \
   X(16, 8, 9, 10, 11, 12, 13, 14)           \
@@ -169,13 +171,13 @@ __device__ __forceinline__ void wgmma_fence_operands(Accumulator (&accumulators)
   X(240, 120, 121, 122, 123, 124, 125, 126) \
   X(256, 128, 129, 130, 131, 132, 133, 134)
 
-/// D += A B^T (D = A B^T unless `accumulate`), a descriptor each, K = 16 of 16-bit elements.
-/// kTransB = 1: B's shared memory is (K, N), N contiguous.
+/// D += A B^T (D = A B^T unless `accumulate`) for 16-bit elements and K = 16, with a descriptor for
+/// each operand. kTransB = 1: B's shared memory is (K, N), with N contiguous.
 template <int N, int kTransB = 0>
 struct WgmmaBf16;
 template <int N, int kTransB = 0>
 struct WgmmaF16;
-/// K = 32 of one byte.
+/// The same for one-byte elements and K = 32.
 template <int N>
 struct WgmmaE4m3;
 template <int N>

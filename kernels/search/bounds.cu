@@ -1,10 +1,11 @@
-// The third step of an exact search: what the score of each row is between, of the tiles that were
-// picked, by codes of 16 bits of the query.
+// The third step of an exact search: computes bounds of the score of each row in the selected
+// tiles, with 16-bit codes of the query.
 //
-// Contract: u8 codes of rows as scan's, packed fine codes of queries; any pairs of a query and a
+// Contract: u8 codes of rows as for scan, packed fine codes of queries; any pairs of a query and a
 // tile. Deterministic.
 //
-// A warp has a pair, and multiplies the whole panel of its query, which costs no more than a line.
+// A warp processes one pair, and multiplies the whole panel that contains the query, which costs no
+// more than a single line of it.
 #include <cmath>
 #include <cstdint>
 

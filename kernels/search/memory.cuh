@@ -1,4 +1,4 @@
-// Shared memory whose size the launch says.
+// Dynamic shared memory, whose size is set at launch.
 #pragma once
 
 #include <cstdint>

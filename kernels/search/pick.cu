@@ -1,13 +1,13 @@
-// The second step of an exact search: which tiles may have rows of a query's best ones.
+// The second step of an exact search: lists the tiles that may contain some of a query's best rows.
 //
-//   floor = the rank-th highest of the tiles' lower bounds: as many rows reach it as `rank` says
-//   tiles whose upper bound reaches the floor, in their order
+//   floor = the rank-th highest of the tiles' lower bounds, which at least `rank` rows reach
+//   list = the tiles whose upper bound reaches the floor, in order
 //
-// Contract: best (queries, 2, tiles), no NaN; any rank, skip and capacity. A CTA has a query. Exact
-// and deterministic.
+// Contract: best (queries, 2, tiles) without NaN; any rank, skip and capacity. A CTA processes one
+// query. Exact and deterministic.
 //
-// The floor is found by its bits, eight at a time from the highest: of the numbers that begin as it
-// does, a histogram of the next eight says with which it goes on.
+// The floor is found by a radix search, eight bits at a time from the highest: a histogram of the
+// next eight bits, among the values that share the bits found so far, determines these bits.
 #include <cmath>
 #include <cstdint>
 
@@ -30,7 +30,7 @@ struct SharedStorage {
 };
 static_assert(sizeof(SharedStorage) == kPickSharedBytes);
 
-/// Bits whose order as unsigned numbers is that of the floats.
+/// Maps a float to an unsigned number of the same order.
 __device__ __forceinline__ std::uint32_t ordered(float value) {
   const std::uint32_t bits = __float_as_uint(value);
   return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
@@ -40,12 +40,12 @@ __device__ __forceinline__ float number_of(std::uint32_t bits) {
   return __uint_as_float((bits & 0x80000000U) != 0 ? bits & 0x7fffffffU : ~bits);
 }
 
-/// The rank-th highest of so many numbers, of which there are as many.
+/// Returns the rank-th highest of `count` values, where rank <= count.
 __device__ __forceinline__ float nth_highest(SharedStorage& shared, const float* numbers, int count,
                                              int rank) {
   const int thread = static_cast<int>(threadIdx.x);
-  std::uint32_t known = 0;  // the bits above `shift`
-  int left = rank;          // the place among those that begin with them
+  std::uint32_t known = 0;  // the bits of the result that have been found
+  int left = rank;          // rank of the result among the values with these bits
   for (int shift = 24; shift >= 0; shift -= 8) {
     for (int i = thread; i < kDigits; i += kPickThreads) {
       shared.counts[i] = 0;
@@ -76,7 +76,8 @@ __device__ __forceinline__ float nth_highest(SharedStorage& shared, const float*
   return number_of(known);
 }
 
-/// Lists the tiles from number `skip` on; returns how many there are in all.
+/// Lists the tiles whose upper bound reaches the floor, without the first `skip` of them; returns
+/// their total number.
 __device__ __forceinline__ int list_tiles(SharedStorage& shared, const PickParams& params,
                                           const float* uppers, float floor, std::int32_t* list) {
   const int thread = static_cast<int>(threadIdx.x);

@@ -1,12 +1,13 @@
-// Products of the codes of queries and rows by mma.sync, and the bounds made of them.
+// Products of query and row codes by mma.sync, and the bounds computed from them.
 //
-// A warp multiplies panels of 16 lines of queries and 8 * kHeight rows. Rows go straight from
-// global memory to the fragments: a lane's 16 bytes of a block of kBlockBytes are two products'
-// words of its row, in an order of numbers that is the same for both operands, so that every load
-// is as wide as it can be and no row passes through shared memory. Panels are packed in that order.
+// A warp multiplies panels of 16 lines of queries by 8 * kHeight rows. Rows are loaded directly
+// from global memory into the fragments: a lane's 16 bytes of a block of kBlockBytes are the
+// operand words of two products, in an order of the elements that is the same for both operands. So
+// every load is as wide as possible, and rows do not pass through shared memory. Panels are packed
+// in that order.
 //
-// In a product, lane l has lines l / 4 and l / 4 + 8 of the panel, and of its eight rows those of
-// number l % 4 * 2 and the next.
+// In a product, lane l has lines l / 4 and l / 4 + 8 of the panel, and the rows l % 4 * 2 and l % 4
+// * 2 + 1 of eight.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ __device__ __forceinline__ int lane_index() {
   return static_cast<int>(threadIdx.x) % 32;
 }
 
-/// Where the lane's bytes of the first block begin, of eight rows from `first` on.
+/// Returns the address of the lane's bytes in the first block of eight rows from `first` on.
 __device__ __forceinline__ const std::uint8_t* lane_bytes(const Rows& rows, std::int64_t first) {
   return rows.codes + (first + lane_index() / 4) * rows.stride + lane_index() % 4 * 16;
 }
@@ -40,7 +41,7 @@ struct RowBlock {
   }
 };
 
-/// Adds the products of a block of a panel, at `panel`, and of rows.
+/// Adds the products of one block of a panel, at `panel`, and of rows.
 template <int kHeight>
 __device__ __forceinline__ void multiply(int (&sums)[kHeight][4], const std::int8_t* panel,
                                          const RowBlock<kHeight>& rows) {
@@ -57,13 +58,14 @@ __device__ __forceinline__ void multiply(int (&sums)[kHeight][4], const std::int
   }
 }
 
-/// The sum of a code that was split, by wrapping arithmetic: what is added fits, its parts may not.
+/// Combines the sums of the two parts of a split code. Arithmetic wraps: the result fits, but
+/// intermediate values may not.
 __device__ __forceinline__ int fine_sum(int high, int low) {
   return static_cast<int>(static_cast<unsigned>(high) * static_cast<unsigned>(kHigh) +
                           static_cast<unsigned>(low));
 }
 
-/// What the score of a row is between. A bound that is NaN says nothing: it becomes infinite.
+/// Returns bounds of the score of a row. A bound that is NaN is replaced by an infinite one.
 __device__ __forceinline__ Bounds bounds_of(int sum, const RowTerms& row, const QueryTerms& query) {
   const float middle =
       static_cast<float>(sum - query.offset) * row.scale * query.scale + row.along * query.along;

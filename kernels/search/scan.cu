@@ -1,17 +1,17 @@
-// The first step of an exact search: of each tile of rows and each query the highest lower and the
-// highest upper bound of a score. What is written is a hundredth of what is read.
+// The first step of an exact search: for each tile of rows and each query, computes the highest
+// lower and the highest upper bound of a score. The output is a hundredth of the size of the input.
 //
-//   best[q][0][t] = max over the rows of tile t of lower(row, q),  best[q][1][t] the same of upper
+//   best[q][0][t] = max over the rows of tile t of lower(row, q),  best[q][1][t] likewise for upper
 //
 // Contract: u8 codes of rows (tiles * kTileRows, stride), packed s8 codes of queries; any number of
 // rows and queries. Sums of codes are exact; a tile's results do not depend on other tiles or
 // queries. Deterministic.
 //
-// A CTA keeps FOVEA_PANELS panels of queries in shared memory, and each of its warps takes every
-// n-th tile, FOVEA_HEIGHT * 8 rows at a time. A query has one line of a panel, or with FOVEA_FINE
-// two, for codes of 16 bits. Each group of queries has CTAs of its own, which take the same tiles
-// at the same time: all but the first find the rows in L2. kAhead blocks of rows are on their way
-// while a block is multiplied, across the ends of tiles.
+// A CTA keeps FOVEA_PANELS panels of queries in shared memory, and each warp of a group's CTAs
+// processes every n-th tile, FOVEA_HEIGHT * 8 rows at a time. A query has one line of a panel, or
+// with FOVEA_FINE two, for 16-bit codes. Each group of queries has separate CTAs, which process the
+// same tiles at the same time, so that all but the first find the rows in L2. While a block is
+// multiplied, the next kAhead blocks are being loaded, also across the ends of tiles.
 #include <cmath>
 #include <cstdint>
 
@@ -26,16 +26,16 @@ namespace scan {
 
 constexpr int kPanels = FOVEA_PANELS;
 constexpr bool kFine = FOVEA_FINE != 0;
-constexpr int kHeight = FOVEA_HEIGHT;  // in 8 rows, that a warp multiplies together
+constexpr int kHeight = FOVEA_HEIGHT;  // groups of 8 rows that a warp multiplies together
 constexpr int kOfPanel = kFine ? kFineQueries : kPanelLines;
 constexpr int kQueries = kPanels * kOfPanel;
-constexpr int kOfLane = kFine ? 1 : 2;  // queries of a panel
+constexpr int kOfLane = kFine ? 1 : 2;  // queries per lane and panel
 constexpr int kStepRows = 8 * kHeight;
 constexpr int kSteps = kTileRows / kStepRows;
 
 static_assert(kTileRows % kStepRows == 0);
 
-/// The blocks of a warp's rows, one after the other: of a step, of a tile's steps, of its tiles.
+/// Iterates over the blocks of a warp's rows: by block, by step within a tile, by tile.
 class Walk {
  public:
   __device__ __forceinline__ Walk(const ScanParams& params, int tile, int tiles_apart)
@@ -43,7 +43,7 @@ class Walk {
     begin_step();
   }
 
-  /// Loads the block, and goes to the next one; after the last tile to that tile again.
+  /// Loads the current block and advances; after the last tile it repeats that tile.
   __device__ __forceinline__ void load(RowBlock<kHeight>& to) {
     to.load(address_, rows_.stride);
     address_ += kBlockBytes;
@@ -101,11 +101,11 @@ struct SharedQueries {
 using Sums = int[kPanels][kHeight][4];
 using Best = Bounds[kPanels][kOfLane];
 
-/// Takes the bounds of a step's rows into the tile's.
+/// Merges the bounds of a step's rows into those of the tile.
 __device__ __forceinline__ void take_step(const ScanParams& params, const SharedQueries& queries,
                                           std::int64_t first, const Sums& sums, Best& best) {
-  ptx::compiler_fence();  // or the compiler keeps all queries' terms in registers, from tile to
-                          // tile
+  // Without the fence the compiler keeps the terms of all queries in registers, across tiles.
+  ptx::compiler_fence();
 #pragma unroll
   for (int r = 0; r < kHeight; ++r) {
 #pragma unroll
@@ -132,13 +132,14 @@ __device__ __forceinline__ void take_step(const ScanParams& params, const Shared
   }
 }
 
-/// The highest of the four lanes with the same queries.
+/// Returns the maximum over the four lanes with the same queries.
 __device__ __forceinline__ float highest(float value) {
   value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, 1));
   return fmaxf(value, __shfl_xor_sync(kAllLanes, value, 2));
 }
 
-/// Where the lane and the CTA are is read anew, or the compiler keeps the addresses of all queries.
+/// Stores a tile's bounds. The indices of lane and CTA are read again, because otherwise the
+/// compiler keeps the addresses for all queries in registers.
 __device__ __forceinline__ void store(const ScanParams& params, int tile, const Best& best) {
   const int lane = static_cast<int>(ptx::read_tid_x()) % 32;
   const int group = static_cast<int>(ptx::read_ctaid_x()) % params.groups;
@@ -160,8 +161,8 @@ __device__ __forceinline__ void store(const ScanParams& params, int tile, const 
   }
 }
 
-/// The sums of a step: all blocks of its rows with all panels. `ahead` has the first of them, and
-/// then the first of the next step.
+/// Computes the sums of a step: all blocks of its rows with all panels. `ahead` holds the first
+/// blocks of this step, and afterwards those of the next step.
 __device__ __forceinline__ void add_up(const SharedQueries& queries, Walk& walk, int blocks,
                                        RowBlock<kHeight> (&ahead)[kAhead], Sums& sums) {
 #pragma unroll 1

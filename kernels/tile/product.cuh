@@ -1,4 +1,4 @@
-// Products of one warpgroup: (64, kColumns) += A (64, 128 bytes) B (kColumns, 128 bytes)^T.
+// Matrix products of one warpgroup: (64, kColumns) += A (64, 128 bytes) B (kColumns, 128 bytes)^T.
 #pragma once
 
 #include <cstdint>
@@ -32,12 +32,12 @@ struct ProductOf<Input::kS8S8, kColumns> {
   using Mma = ptx::WgmmaS8S8<kColumns>;
 };
 
-/// Both tiles are K-major with rows of 128 swizzled bytes. Issued as one committed group.
+/// Multiplies two K-major tiles with swizzled rows of 128 bytes, as one committed group.
 template <Input kInput, int kColumns>
 __device__ __forceinline__ void multiply_block(
     typename ProductOf<kInput, kColumns>::Accumulator (&accumulators)[kColumns / 2],
     std::uint32_t a, std::uint32_t b, bool accumulate) {
-  constexpr int kStepBytes = 32;  // of K, an instruction
+  constexpr int kStepBytes = 32;  // bytes along K per instruction
   const std::uint64_t descriptor_a = descriptor_k128(a);
   const std::uint64_t descriptor_b = descriptor_k128(b);
 #pragma unroll

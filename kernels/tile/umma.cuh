@@ -1,5 +1,5 @@
-// Descriptors of tcgen05's products: how they find a tile in shared memory (PTX ISA 9.7.16.4.1),
-// and what they multiply (9.7.16.4.2); and the products of a pair of CTAs over a block of K.
+// Descriptors of tcgen05 products, for the layout of a tile in shared memory (PTX ISA 9.7.16.4.1)
+// and for the operation (9.7.16.4.2), and the products of a pair of CTAs over a block of K.
 #pragma once
 
 #include <cstdint>
@@ -9,40 +9,41 @@
 
 namespace fovea::tile {
 
-/// Bits 61-63 of the shared-memory descriptor: 128-byte swizzle.
+/// 128-byte swizzle, in bits 61-63 of the shared-memory descriptor.
 inline constexpr std::uint64_t kUmmaSwizzle128 = 2;
-/// Bits 46-48, always so.
+/// Constant value of bits 46-48 of the shared-memory descriptor.
 inline constexpr std::uint64_t kUmmaVersion = 1;
 
-/// K-major, rows of 128 bytes, 128-byte swizzle: as a box of 128 bytes by rows arrives. The tile is
-/// at `address` (shared), a multiple of 1024 bytes; groups of eight rows follow each other. A step
-/// of 32 bytes along K is 32 added to the address (tile::umma_advance).
+/// Returns the descriptor of a K-major tile with rows of 128 bytes and 128-byte swizzle, as loaded
+/// by TMA, at the shared-memory address `address`, a multiple of 1024. Groups of eight rows are
+/// contiguous. To advance by 32 bytes along K, add 32 to the address (umma_advance()).
 __device__ __forceinline__ std::uint64_t umma_descriptor_k128(std::uint32_t address) {
-  constexpr std::uint64_t kUnused = 1;          // between groups along K, of which there is one
-  constexpr std::uint64_t kStride = 1024 >> 4;  // between groups of eight rows
+  constexpr std::uint64_t kUnused = 1;          // offset between groups along K; there is only one
+  constexpr std::uint64_t kStride = 1024 >> 4;  // offset between groups of eight rows
   return static_cast<std::uint64_t>((address & 0x3FFFFU) >> 4) | kUnused << 16 | kStride << 32 |
          kUmmaVersion << 46 | kUmmaSwizzle128 << 61;
 }
 
-/// 32 rows of 16 bytes, one after the other, without swizzle: an atom of scales.
+/// Returns the descriptor of an atom of scales: 32 contiguous rows of 16 bytes, without swizzle.
 __device__ __forceinline__ std::uint64_t umma_descriptor_atom(std::uint32_t address) {
-  constexpr std::uint64_t kStride = 128 >> 4;  // between groups of eight rows
+  constexpr std::uint64_t kStride = 128 >> 4;  // offset between groups of eight rows
   return static_cast<std::uint64_t>((address & 0x3FFFFU) >> 4) | kStride << 32 | kUmmaVersion << 46;
 }
 
-/// A descriptor moved on by `bytes`.
+/// Returns the descriptor advanced by `bytes`.
 __device__ __forceinline__ std::uint64_t umma_advance(std::uint64_t descriptor,
                                                       std::uint32_t bytes) {
   return descriptor + (bytes >> 4);
 }
 
-/// The types of a product: bits 4-5 of the instruction descriptor, those of D (f32 1, s32 2); 7-9
-/// and 10-12, those of A and B, as each kind of product numbers them.
+/// The types of a product, as encoded in the instruction descriptor: D in bits 4-5 (f32 is 1, s32
+/// is 2), A and B in bits 7-9 and 10-12, with values that depend on the kind of product.
 struct UmmaTypes {
   std::uint32_t d, a, b;
 };
 
-/// Instruction descriptor of (rows, columns), both operands K-major, dense, nothing negated.
+/// Returns the instruction descriptor of a dense product (rows, columns) of K-major operands,
+/// without negation.
 [[nodiscard]] constexpr std::uint32_t umma_instruction(UmmaTypes types, int rows, int columns) {
   return types.d << 4 | types.a << 7 | types.b << 10 |
          static_cast<std::uint32_t>(columns / 8) << 17 |
@@ -88,16 +89,16 @@ struct UmmaOf<Input::kS8S8> {
   }
 };
 
-/// MXFP8: the bits of D's type are another field's.
+/// For MXFP8 the bits of D's type belong to another field.
 template <>
 struct UmmaOf<Input::kMXFP8> {
   using Accumulator = float;
   static constexpr UmmaTypes kTypes{0, 0, 0};
 };
 
-/// Sums at `d` in tensor memory (256, kColumns) over 128 bytes of K: a tile of A of 128 rows and
-/// one of B of kColumns / 2 in each of the two CTAs, at the same addresses. One thread of the
-/// first.
+/// Accumulates a product (256, kColumns) over 128 bytes of K at `d` in tensor memory. Each of the
+/// two CTAs has 128 rows of A and kColumns / 2 rows of B, at the same addresses. Called by one
+/// thread of the first CTA.
 template <Input kInput, int kColumns>
 struct UmmaPair {
   static constexpr int kRows = 256;
@@ -106,7 +107,7 @@ struct UmmaPair {
 
   static __device__ __forceinline__ void multiply_block(std::uint32_t d, std::uint32_t a,
                                                         std::uint32_t b, bool accumulate) {
-    constexpr int kStepBytes = 32;  // of K, an instruction
+    constexpr int kStepBytes = 32;  // bytes along K per instruction
     const std::uint64_t descriptor_a = umma_descriptor_k128(a);
     const std::uint64_t descriptor_b = umma_descriptor_k128(b);
 #pragma unroll
@@ -117,13 +118,13 @@ struct UmmaPair {
     }
   }
 
-  /// The same of MXFP8, whose scales lie in tensor memory: a word of each line, with a byte for
+  /// The same for MXFP8. The scales are in tensor memory: a word for each line, with a byte for
   /// each step.
   static __device__ __forceinline__ void multiply_block(std::uint32_t d, std::uint32_t a,
                                                         std::uint32_t b, std::uint32_t a_scales,
                                                         std::uint32_t b_scales, bool accumulate) {
     constexpr std::uint32_t kStepBytes = 32;
-    constexpr std::uint32_t kE8M0 = 1U << 23;  // the scales' type
+    constexpr std::uint32_t kE8M0 = 1U << 23;  // type of the scales
     const std::uint64_t descriptor_a = umma_descriptor_k128(a);
     const std::uint64_t descriptor_b = umma_descriptor_k128(b);
 #pragma unroll

@@ -26,8 +26,8 @@ class Hash {
     add_number(bytes.size());
     for (std::size_t offset = 0; offset < bytes.size(); offset += 8) {
       std::uint64_t number = 0;
-      const std::size_t left = bytes.size() - offset;
-      std::memcpy(&number, bytes.data() + offset, left < 8 ? left : 8);
+      const std::size_t count = bytes.size() - offset;
+      std::memcpy(&number, bytes.data() + offset, count < 8 ? count : 8);
       add_number(number);
     }
   }
@@ -41,7 +41,7 @@ class Hash {
       ptx.remove_prefix(end);
       line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
       if (line.starts_with(".section")) {
-        ptx = {};  // the rest are names for debuggers
+        ptx = {};  // only debug sections follow
       } else if (!line.starts_with(".loc") && !line.starts_with(".file") &&
                  !line.starts_with("//")) {
         add_text(line);

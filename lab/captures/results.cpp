@@ -77,7 +77,7 @@ class Reader {
   std::string_view bytes_;
 };
 
-std::vector<std::uint32_t> words_of(const Bytes& bytes) {
+std::vector<std::uint32_t> to_words(const Bytes& bytes) {
   std::vector<std::uint32_t> words((bytes.size() + 3) / 4);
   std::memcpy(words.data(), bytes.data(), bytes.size());
   return words;
@@ -93,7 +93,7 @@ OutputRecord record_of(const Bytes& output, std::size_t max_words) {
   Hash hash;
   hash.add(output);
   OutputRecord record{.bytes = output.size(), .hash = hash.value()};
-  const std::vector<std::uint32_t> words = words_of(output);
+  const std::vector<std::uint32_t> words = to_words(output);
   const std::size_t samples = std::min(words.size(), max_words);
   for (std::size_t i = 0; i < samples; ++i) {
     record.sample.push_back(words[sampled_word(i, samples, words.size())]);
@@ -105,13 +105,13 @@ Results read_results(const std::filesystem::path& path) {
   const std::string name = io::escape(path.native());
   const std::string packed = io::read_small_file(path, kMaxFileBytes);
   const unsigned long long size = ZSTD_getFrameContentSize(packed.data(), packed.size());
-  if (size > kMaxFileBytes) {  // also true for the values with which zstd reports an error
+  if (size > kMaxFileBytes) {  // includes zstd's error codes, which are larger
     fail("{} is not a captures file", name);
   }
   std::string bytes(size, '\0');
-  const std::size_t done =
+  const std::size_t decompressed_size =
       ZSTD_decompress(bytes.data(), bytes.size(), packed.data(), packed.size());
-  if (ZSTD_isError(done) != 0 || done != size) {
+  if (ZSTD_isError(decompressed_size) != 0 || decompressed_size != size) {
     fail("{} is damaged", name);
   }
   Reader reader(bytes);
@@ -168,7 +168,7 @@ std::size_t write_results(const std::filesystem::path& path, const Results& resu
   const std::size_t size =
       ZSTD_compress(packed.data(), packed.size(), bytes.data(), bytes.size(), kLevel);
   if (ZSTD_isError(size) != 0) {
-    fail("the results cannot be packed: {}", ZSTD_getErrorName(size));
+    fail("cannot compress the results: {}", ZSTD_getErrorName(size));
   }
   packed.resize(size);
   io::write_file_atomically(path, packed);
@@ -177,12 +177,11 @@ std::size_t write_results(const std::filesystem::path& path, const Results& resu
 
 namespace {
 
-// The numbers that a 32-bit word holds in a format: one, two of 16 bits, or four of 8.
+// Numbers packed into a 32-bit word: one of 32 bits, two of 16, or four of 8.
 struct Numbers {
   std::size_t count = 0;
   std::array<double, 4> values{};
-  std::array<std::int64_t, 4> steps{};  // in memory order, mapped so that neighbouring values
-                                        // differ by 1
+  std::array<std::int64_t, 4> steps{};  // the values' ordinals: adjacent values differ by 1
 
   void add(double value, std::int64_t step) {
     values.at(count) = value;
@@ -191,17 +190,17 @@ struct Numbers {
 };
 
 // Maps a float's bits to an integer such that consecutive floats give consecutive integers.
-std::int64_t step_of(std::uint32_t bits, std::uint32_t sign) {
+std::int64_t ordinal(std::uint32_t bits, std::uint32_t sign) {
   const auto magnitude = static_cast<std::int64_t>(bits & (sign - 1));
   return (bits & sign) != 0 ? -magnitude : magnitude;
 }
 
-Numbers numbers_of(std::uint32_t word, DType format) {
+Numbers unpack_word(std::uint32_t word, DType format) {
   Numbers numbers;
   const auto part = [&](unsigned shift, std::uint32_t mask) { return word >> shift & mask; };
   switch (format) {
     case DType::kF32:
-      numbers.add(double{std::bit_cast<float>(word)}, step_of(word, 0x80000000U));
+      numbers.add(double{std::bit_cast<float>(word)}, ordinal(word, 0x80000000U));
       return numbers;
     case DType::kF16:
     case DType::kBF16:
@@ -209,7 +208,7 @@ Numbers numbers_of(std::uint32_t word, DType format) {
         const auto bits = static_cast<std::uint16_t>(part(shift, 0xFFFFU));
         const float value =
             format == DType::kF16 ? to_float(Float16{bits}) : to_float(BFloat16{bits});
-        numbers.add(double{value}, step_of(bits, 0x8000U));
+        numbers.add(double{value}, ordinal(bits, 0x8000U));
       }
       return numbers;
     case DType::kU8:
@@ -218,7 +217,7 @@ Numbers numbers_of(std::uint32_t word, DType format) {
       for (const unsigned shift : {0U, 8U, 16U, 24U}) {
         const auto bits = static_cast<std::uint8_t>(part(shift, 0xFFU));
         if (format == DType::kE4M3) {
-          numbers.add(double{to_float(Float8E4M3{bits})}, step_of(bits, 0x80U));
+          numbers.add(double{to_float(Float8E4M3{bits})}, ordinal(bits, 0x80U));
         } else {
           const int value = format == DType::kU8 ? int{bits} : int{static_cast<std::int8_t>(bits)};
           numbers.add(value, value);
@@ -232,15 +231,15 @@ Numbers numbers_of(std::uint32_t word, DType format) {
   fail("approximate results in {} cannot be compared", to_string(format));
 }
 
-bool is_near(std::uint32_t wanted, std::uint32_t found, const Tolerance& tolerance) {
-  if (wanted == found) {
+bool is_near(std::uint32_t expected, std::uint32_t actual, const Tolerance& tolerance) {
+  if (expected == actual) {
     return true;
   }
   if (tolerance.is_exact()) {
     return false;
   }
-  const Numbers a = numbers_of(wanted, tolerance.format);
-  const Numbers b = numbers_of(found, tolerance.format);
+  const Numbers a = unpack_word(expected, tolerance.format);
+  const Numbers b = unpack_word(actual, tolerance.format);
   for (std::size_t i = 0; i < a.count; ++i) {
     const double x = a.values.at(i);
     const double y = b.values.at(i);
@@ -250,9 +249,9 @@ bool is_near(std::uint32_t wanted, std::uint32_t found, const Tolerance& toleran
       }
       continue;
     }
-    const double apart = std::abs(x - y);
+    const double error = std::abs(x - y);
     if (std::abs(a.steps.at(i) - b.steps.at(i)) > tolerance.ulps &&
-        !(apart <= tolerance.absolute || apart <= tolerance.relative * std::abs(x))) {
+        !(error <= tolerance.absolute || error <= tolerance.relative * std::abs(x))) {
       return false;
     }
   }
@@ -267,13 +266,13 @@ void Distance::add(const Distance& other) {
   ulps = std::max(ulps, other.ulps);
 }
 
-Distance distance(const OutputRecord& wanted, const Bytes& output, DType format) {
+Distance distance(const OutputRecord& expected, const Bytes& output, DType format) {
   Distance all;
-  const std::vector<std::uint32_t> words = words_of(output);
-  for (std::size_t i = 0; i < wanted.sample.size(); ++i) {
-    const Numbers a = numbers_of(wanted.sample[i], format);
+  const std::vector<std::uint32_t> words = to_words(output);
+  for (std::size_t i = 0; i < expected.sample.size(); ++i) {
+    const Numbers a = unpack_word(expected.sample[i], format);
     const Numbers b =
-        numbers_of(words.at(sampled_word(i, wanted.sample.size(), words.size())), format);
+        unpack_word(words.at(sampled_word(i, expected.sample.size(), words.size())), format);
     for (std::size_t k = 0; k < a.count; ++k) {
       const std::int64_t steps = std::abs(a.steps.at(k) - b.steps.at(k));
       all.add({.numbers = 1, .differing = steps == 0 ? 0U : 1U, .ulps = steps});
@@ -282,38 +281,39 @@ Distance distance(const OutputRecord& wanted, const Bytes& output, DType format)
   return all;
 }
 
-std::string difference(const OutputRecord& wanted, const Bytes& output,
+std::string difference(const OutputRecord& expected, const Bytes& output,
                        const Tolerance& tolerance) {
-  const std::vector<std::uint32_t> words = words_of(output);
-  if (wanted.bytes != output.size()) {
-    return fmt::format("it has {} bytes instead of {}", output.size(), wanted.bytes);
+  const std::vector<std::uint32_t> words = to_words(output);
+  if (expected.bytes != output.size()) {
+    return fmt::format("the output has {} bytes instead of {}", output.size(), expected.bytes);
   }
-  std::size_t wrong = 0;
+  std::size_t mismatches = 0;
   std::string first;
-  for (std::size_t i = 0; i < wanted.sample.size(); ++i) {
-    const std::size_t index = sampled_word(i, wanted.sample.size(), words.size());
-    if (!is_near(wanted.sample[i], words[index], tolerance) && wrong++ < 4) {
-      first +=
-          fmt::format("; word {} is {:#010x}, not {:#010x}", index, words[index], wanted.sample[i]);
+  for (std::size_t i = 0; i < expected.sample.size(); ++i) {
+    const std::size_t index = sampled_word(i, expected.sample.size(), words.size());
+    if (!is_near(expected.sample[i], words[index], tolerance) && mismatches++ < 4) {
+      first += fmt::format("; word {} is {:#010x}, not {:#010x}", index, words[index],
+                           expected.sample[i]);
     }
   }
-  if (wrong > 0) {
-    return fmt::format("{} of {} recorded words differ{}", wrong, wanted.sample.size(), first);
+  if (mismatches > 0) {
+    return fmt::format("{} of {} recorded words differ{}", mismatches, expected.sample.size(),
+                       first);
   }
-  if (tolerance.is_exact() && record_of(output, 0).hash != wanted.hash) {
-    return fmt::format("it differs, but not in the {} words that were recorded",
-                       wanted.sample.size());
+  if (tolerance.is_exact() && record_of(output, 0).hash != expected.hash) {
+    return fmt::format("the hash differs, although the {} recorded words agree",
+                       expected.sample.size());
   }
   return "";
 }
 
-std::string difference(const Record& wanted, const std::vector<Bytes>& outputs,
+std::string difference(const Record& expected, const std::vector<Bytes>& outputs,
                        const Tolerance& tolerance) {
-  if (wanted.outputs.size() != outputs.size()) {
-    return fmt::format("there are {} outputs, not {}", outputs.size(), wanted.outputs.size());
+  if (expected.outputs.size() != outputs.size()) {
+    return fmt::format("got {} outputs, not {}", outputs.size(), expected.outputs.size());
   }
   for (std::size_t k = 0; k < outputs.size(); ++k) {
-    const std::string what = difference(wanted.outputs[k], outputs[k], tolerance);
+    const std::string what = difference(expected.outputs[k], outputs[k], tolerance);
     if (!what.empty()) {
       return fmt::format("output {}: {}", k, what);
     }
@@ -321,10 +321,10 @@ std::string difference(const Record& wanted, const std::vector<Bytes>& outputs,
   return "";
 }
 
-std::string difference(const std::vector<Bytes>& wanted, const std::vector<Bytes>& outputs,
+std::string difference(const std::vector<Bytes>& expected, const std::vector<Bytes>& outputs,
                        const Tolerance& tolerance) {
   Record record;
-  for (const Bytes& output : wanted) {
+  for (const Bytes& output : expected) {
     record.outputs.push_back(record_of(output, kAllWords));
   }
   return difference(record, outputs, tolerance);

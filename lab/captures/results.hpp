@@ -14,14 +14,16 @@ namespace fovea::captures {
 
 using Bytes = std::vector<std::byte>;
 
-/// Number of 32-bit words kept per output, spread evenly over it; a shorter output is kept whole.
+/// Number of 32-bit words recorded per output, at even distances; a shorter output is recorded
+/// completely.
 constexpr std::size_t kSampleWords = 128;
-/// Number of words kept per output of kernels with approximate instructions, compared one by one.
+/// Number of words recorded per output of a kernel with approximate instructions, whose outputs are
+/// compared word by word.
 constexpr std::size_t kApproximateWords = 1024;
 constexpr std::size_t kAllWords = ~std::size_t{0};
 
-/// How near an approximate result has to be to the captured one. If all tolerances are zero, the
-/// bits must be equal, except that any NaN equals any other.
+/// Maximum difference between an approximate result and the captured one. If all tolerances are
+/// zero, the bits must be equal, except that any NaN equals any other.
 struct Tolerance {
   using Format = DType;
   Format format = Format::kF32;
@@ -53,7 +55,7 @@ struct Results {
   std::map<std::string, Record> kernels{};
 };
 
-/// Returns the index of the i-th word that is kept when `samples` of `words` words are.
+/// Returns the index of the i-th recorded word when `samples` of `words` words are recorded.
 [[nodiscard]] std::size_t sampled_word(std::size_t i, std::size_t samples, std::size_t words);
 [[nodiscard]] OutputRecord record_of(const Bytes& output, std::size_t max_words);
 
@@ -64,21 +66,22 @@ std::size_t write_results(const std::filesystem::path& path, const Results& resu
 
 /// Distance between an output and the captured one.
 struct Distance {
-  std::size_t numbers = 0;    // compared
+  std::size_t numbers = 0;    // numbers compared
   std::size_t differing = 0;  // numbers that differ
   std::int64_t ulps = 0;      // the largest difference in units in the last place
   void add(const Distance& other);
 };
-[[nodiscard]] Distance distance(const OutputRecord& wanted, const Bytes& output, DType format);
+[[nodiscard]] Distance distance(const OutputRecord& expected, const Bytes& output, DType format);
 
-/// Compares an output with the record. Returns "" if they agree, else which word differs and how.
-[[nodiscard]] std::string difference(const OutputRecord& wanted, const Bytes& output,
+/// Compares an output with the record. Returns "" if they agree, or else a description of the first
+/// differing words.
+[[nodiscard]] std::string difference(const OutputRecord& expected, const Bytes& output,
                                      const Tolerance& tolerance);
 /// Compares all outputs of a run with the record; the message names the output that differs.
-[[nodiscard]] std::string difference(const Record& wanted, const std::vector<Bytes>& outputs,
+[[nodiscard]] std::string difference(const Record& expected, const std::vector<Bytes>& outputs,
                                      const Tolerance& tolerance);
 /// Compares the outputs of two runs.
-[[nodiscard]] std::string difference(const std::vector<Bytes>& wanted,
+[[nodiscard]] std::string difference(const std::vector<Bytes>& expected,
                                      const std::vector<Bytes>& outputs, const Tolerance& tolerance);
 
 }  // namespace fovea::captures

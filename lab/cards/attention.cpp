@@ -18,8 +18,8 @@
 namespace fovea::lab {
 namespace {
 
-ops::AttentionProblem problem_of(std::int64_t batch, std::int64_t heads, std::int64_t queries,
-                                 std::int64_t keys, std::int64_t head_dim, bool causal = false) {
+ops::AttentionProblem make_problem(std::int64_t batch, std::int64_t heads, std::int64_t queries,
+                                   std::int64_t keys, std::int64_t head_dim, bool causal = false) {
   return {.batch = batch,
           .heads = heads,
           .queries = queries,
@@ -31,11 +31,12 @@ ops::AttentionProblem problem_of(std::int64_t batch, std::int64_t heads, std::in
 }
 
 /// Returns a case named after its problem; `remark`, such as "large", describes the inputs.
-Case attention_case(const ops::AttentionProblem& problem, const AttentionInputs& how,
+Case attention_case(const ops::AttentionProblem& problem, const AttentionInputs& inputs,
                     const std::string& remark = {}) {
-  const bool varlen = how.layout == AttentionLayout::kVarlen;
-  std::string name = varlen ? fmt::format("varlen{}_h{}", how.query_lengths.size(), problem.heads)
-                            : fmt::format("b{}_h{}", problem.batch, problem.heads);
+  const bool varlen = inputs.layout == AttentionLayout::kVarlen;
+  std::string name = varlen
+                         ? fmt::format("varlen{}_h{}", inputs.query_lengths.size(), problem.heads)
+                         : fmt::format("b{}_h{}", problem.batch, problem.heads);
   if (problem.key_heads() != problem.heads) {
     name += fmt::format("of{}", problem.key_heads());
   }
@@ -49,7 +50,7 @@ Case attention_case(const ops::AttentionProblem& problem, const AttentionInputs&
   if (!remark.empty()) {
     name += "_" + remark;
   }
-  return case_of<AttentionWorkload>(name, problem, how);
+  return case_of<AttentionWorkload>(name, problem, inputs);
 }
 
 struct CardTitle {
@@ -60,7 +61,7 @@ struct CardTitle {
 
 /// Returns the resource limits of the compiled kernels, and the instructions that they must
 /// contain.
-std::vector<KernelLimits> limits_of(DType type) {
+std::vector<KernelLimits> attention_limits(DType type) {
   std::vector<KernelLimits> all;
   const auto add = [&](std::string_view kernels, KernelLimits limits) {
     limits.kernel =
@@ -72,14 +73,14 @@ std::vector<KernelLimits> limits_of(DType type) {
   wgmma.sass_has = {"HGMMA", "UTMALDG", "UTMASTG", "MUFU.EX2", "USETMAXREG", "STSM"};
   wgmma.sass_lacks = {"HMMA", "LDG", "ATOM", "ATOMG", "ATOMS"};
   wgmma.roles = {{"producer", "UTMALDG"}, {"consumers", "HGMMA"}};
-  // The output is stored by TMA, behind one fence, in two code paths: the last item's, and the
-  // others'.
+  // The output is stored by TMA, behind one fence, in two code paths: one for a CTA's last work
+  // item and one for all others.
   wgmma.regions = {{"producer", {at_most("LDS", 0), at_most("STS", 0), at_most("STG", 0)}},
                    {"output store",
                     {exactly("FENCE.VIEW.ASYNC", 2), exactly("UTMACMDFLUSH", 2), at_most("STG", 0),
                      at_most("BAR", 0)}}};
   add("single_pass_{}_*", wgmma);
-  // Warpgroups take turns once per block of keys.
+  // The warpgroups alternate, with one pair of barriers per block of keys.
   wgmma.regions.push_back({"key loop",
                            {exactly("BAR.SYNC", 1), exactly("BAR.ARV", 1), at_most("FENCE", 0),
                             at_most("MEMBAR", 0), at_most("STS", 0)}});
@@ -87,7 +88,7 @@ std::vector<KernelLimits> limits_of(DType type) {
 
   KernelLimits mma;
   mma.sass_has = {"HMMA", "LDGSTS", "LDSM", "MUFU.EX2"};
-  mma.sass_lacks = {"LDG.E.128", "ATOM", "ATOMG", "ATOMS"};  // operands come past registers
+  mma.sass_lacks = {"LDG.E.128", "ATOM", "ATOMG", "ATOMS"};  // cp.async loads bypass the registers
   add("mma_{}_*", mma);
 
   KernelLimits wmma = mma;
@@ -104,8 +105,8 @@ std::vector<KernelLimits> limits_of(DType type) {
   return all;
 }
 
-constexpr double kReach = 0.7;  // share of the roofline: softmax stands between two products, and
-                                // tiles have edges
+constexpr double kReach = 0.7;  // share of the roofline; the rest is lost to the softmax between
+                                // the products and to partial tiles
 /// Returns the gate for a level on a problem that fills the GPU.
 ProfileGate filled_gate(const char* level, const ops::AttentionProblem& problem) {
   ProfileGate gate{.level = level,
@@ -126,22 +127,24 @@ ProfileGate wmma_gate(ProfileGate gate) {
   gate.reason = "mma.sync reaches 0.62 of the matrix rate, and softmax may take a third of it";
   gate.min_matrix = 0.4;
   gate.ctas_per_sm = 4;
-  gate.ctas_reason = "four small CTAs are to keep the matrix units at work";
+  gate.ctas_reason = "four small CTAs are needed to keep the matrix units busy";
   return gate;
 }
 
 ProfileGate scalar_gate(ProfileGate gate) {
-  gate.reason = "multiply-adds are all that it has: loads and softmax may take as much again";
+  gate.reason =
+      "every product is a multiply-add on the FMA units; loads and softmax may take as much time "
+      "again";
   gate.reach = 0;
   gate.min_fma = 0.4;
   return gate;
 }
 
-/// Returns what each level has to reach on two problems that fill the GPU, one bound by the SMs and
-/// one, the encoder's, by device memory; and on the smallest problem that still has to be fast:
-/// (2,8,512,64) gives each SM of an H200 64 queries.
+/// Returns the gates of each level on two problems that fill the GPU, one limited by the SMs and
+/// one (the encoder's) by device memory, and on the smallest problem that has to be fast:
+/// (2,8,512,64), in which each SM of an H200 has 64 queries.
 std::vector<ProfileGate> profile_gates() {
-  const ops::AttentionProblem filled = problem_of(64, 12, 1024, 1024, 64);
+  const ops::AttentionProblem filled = make_problem(64, 12, 1024, 1024, 64);
   const auto small = [](const char* level, double min_matrix) {
     return ProfileGate{.level = level,
                        .case_name = "b2_h8_n512_d64_f16",
@@ -152,13 +155,14 @@ std::vector<ProfileGate> profile_gates() {
   ProfileGate scalar = scalar_gate(small("scalar", 0));
   ProfileGate mma = small("mma", 0.2);
   mma.reason =
-      "one CTA per SM: half of its time goes by before the first products and after the last, and "
-      "mma.sync reaches 0.62 of the matrix rate; the key groups' sums meet in shared memory once";
+      "one CTA per SM: prologue and epilogue take half of its time, and "
+      "mma.sync reaches 0.62 of the matrix rate; the key groups' sums are added in shared memory "
+      "once";
   mma.max_conflicts = 0.15;
   ProfileGate wgmma = small("wgmma", 0.3);
-  wgmma.reason = "as mma, at the full matrix rate";
+  wgmma.reason = "one CTA per SM, as for mma, but at the full matrix rate";
   wgmma.max_barrier = kPingPongBarrierShare;
-  return {filled_gate("wgmma", problem_of(1024, 12, 196, 196, 64)),
+  return {filled_gate("wgmma", make_problem(1024, 12, 196, 196, 64)),
           filled_gate("wgmma", filled),
           filled_gate("mma", filled),
           wmma_gate(filled_gate("wmma", filled)),
@@ -169,7 +173,7 @@ std::vector<ProfileGate> profile_gates() {
           scalar};
 }
 
-/// Returns the timed case with the sizes that the user gave.
+/// Returns the timed case, with the problem's fields set by the user.
 Case attention_with(ops::AttentionProblem problem, bool packed, ProblemFields& fields) {
   constexpr FieldRange kLengths{.max = 1 << 20};
   fields.take("batch", problem.batch, {.max = 65536});
@@ -188,8 +192,8 @@ Case attention_with(ops::AttentionProblem problem, bool packed, ProblemFields& f
   problem.causal = causal == 1;
   fields.take("type", problem.type, {DType::kBF16, DType::kF16});
   if (problem.heads % problem.key_heads() != 0) {
-    fail("the problem's {} heads of keys do not divide its {} heads", problem.key_heads(),
-         problem.heads);
+    fail("the problem's {} heads are not a multiple of its {} heads of keys", problem.heads,
+         problem.key_heads());
   }
   require_size("queries", problem.batch * problem.heads, problem.queries * problem.head_dim);
   require_size("keys", problem.batch * problem.key_heads(), problem.keys * problem.head_dim);
@@ -204,7 +208,7 @@ Card empty_card(const CardTitle& title) {
   return {.name = title.name,
           .operation = title.operation,
           .levels = {levels.begin(), levels.end()},
-          .kernels = limits_of(title.type),
+          .kernels = attention_limits(title.type),
           .speed_gates = {{.peer = "cuDNN",
                            .min_ratio = 0.9,
                            .reason = "within a tenth of the vendor's own kernel"}}};
@@ -221,14 +225,15 @@ void add(Card& card, const CardTitle& title, ops::AttentionProblem problem, Atte
                                   .small = !bench && problem.batch * problem.queries <= 1024}));
 }
 
-/// Adds what every level has to compute correctly before it may replace torch's attention.
+/// Adds the cases that every level has to compute correctly before it may replace torch's
+/// attention.
 void add_acceptance(Card& card, DType type) {
-  const auto add_case = [&](ops::AttentionProblem problem, const AttentionInputs& how,
+  const auto add_case = [&](ops::AttentionProblem problem, const AttentionInputs& inputs,
                             const std::string& remark = {}) -> Case& {
     problem.type = type;
     const std::string_view name = to_string(type);
     card.cases.push_back(attention_case(
-        problem, how, remark.empty() ? std::string(name) : fmt::format("{}_{}", remark, name)));
+        problem, inputs, remark.empty() ? std::string(name) : fmt::format("{}_{}", remark, name)));
     return card.cases.back();
   };
   const AttentionInputs separate{.layout = AttentionLayout::kSeparate};
@@ -239,16 +244,16 @@ void add_acceptance(Card& card, DType type) {
     }
   };
   const bool timed = type == DType::kF16;
-  with_causal(problem_of(1, 8, 512, 512, 64), timed);
-  with_causal(problem_of(2, 8, 2048, 2048, 64), timed);
-  add_case(problem_of(2, 8, 512, 512, 64), separate).bench = timed;
-  add_case(problem_of(2, 8, 2048, 2048, 128), separate).bench = timed;
+  with_causal(make_problem(1, 8, 512, 512, 64), timed);
+  with_causal(make_problem(2, 8, 2048, 2048, 64), timed);
+  add_case(make_problem(2, 8, 512, 512, 64), separate).bench = timed;
+  add_case(make_problem(2, 8, 2048, 2048, 128), separate).bench = timed;
   for (const std::int64_t length : {1, 17, 196, 577, 729}) {
     for (const std::int64_t head_dim : {64, 72, 96}) {
-      with_causal(problem_of(1, 2, length, length, head_dim), false);
+      with_causal(make_problem(1, 2, length, length, head_dim), false);
     }
   }
-  // One case for each kernel that takes all keys of a sequence at once, and for those that loop
+  // Cases for each kernel that processes all keys of a sequence at once, and for those that loop
   // over blocks of keys.
   for (const auto& [queries, keys, head_dim] :
        std::initializer_list<std::array<std::int64_t, 3>>{{196, 196, 64},
@@ -257,28 +262,28 @@ void add_acceptance(Card& card, DType type) {
                                                           {250, 256, 96},
                                                           {17, 2048, 64},
                                                           {17, 2048, 128}}) {
-    add_case(problem_of(1, 1, queries, keys, head_dim), separate).small = true;
+    add_case(make_problem(1, 1, queries, keys, head_dim), separate).small = true;
   }
   for (std::int64_t head_dim = 32; head_dim <= 128; head_dim += 8) {
     if (head_dim != 64 && head_dim != 72 && head_dim != 96) {
-      add_case(problem_of(1, 2, 196, 196, head_dim), separate);
+      add_case(make_problem(1, 2, 196, 196, head_dim), separate);
     }
-    add_case(problem_of(1, 2, 113, 203, head_dim, true), separate).small = true;
+    add_case(make_problem(1, 2, 113, 203, head_dim, true), separate).small = true;
   }
   AttentionInputs large = separate;
   large.draw = {0.2, 8.0};  // scores of hundreds: all weight on one key or two
-  add_case(problem_of(1, 2, 300, 300, 64), large, "large");
+  add_case(make_problem(1, 2, 300, 300, 64), large, "large");
   AttentionInputs equal = separate;
   equal.equal_keys = true;
-  add_case(problem_of(1, 2, 300, 300, 64), equal, "equal");
+  add_case(make_problem(1, 2, 300, 300, 64), equal, "equal");
 
   // Grouped heads, and sequences of different lengths: some are empty, some have more queries than
   // keys.
   for (const bool causal : {false, true}) {
-    ops::AttentionProblem grouped = problem_of(2, 6, 130, 193, 64, causal);
+    ops::AttentionProblem grouped = make_problem(2, 6, 130, 193, 64, causal);
     grouped.kv_heads = 2;
     add_case(grouped, separate).mutants = true;
-    ops::AttentionProblem varlen = problem_of(1, 4, 1, 1, 64, causal);
+    ops::AttentionProblem varlen = make_problem(1, 4, 1, 1, 64, causal);
     varlen.kv_heads = 2;
     AttentionInputs lengths{.layout = AttentionLayout::kVarlen};
     lengths.query_lengths = {1, 196, 0, 70, 130, 40};
@@ -287,12 +292,12 @@ void add_acceptance(Card& card, DType type) {
     varlen.head_dim = 96;
     add_case(varlen, lengths).small = true;
   }
-  // A sequence without keys: its queries have nothing to attend to.
+  // A sequence with queries but no keys: their outputs are zero.
   AttentionInputs no_keys{.layout = AttentionLayout::kVarlen};
   no_keys.query_lengths = {70, 3};
   no_keys.key_lengths = {0, 5};
   for (const std::int64_t head_dim : {32, 64, 72, 96, 128}) {
-    add_case(problem_of(1, 2, 1, 1, head_dim), no_keys, "no_keys").small = true;
+    add_case(make_problem(1, 2, 1, 1, head_dim), no_keys, "no_keys").small = true;
   }
 }
 
@@ -303,7 +308,7 @@ Card encoder_card(const CardTitle& title) {
   };
   Card card = empty_card(title);
   card.problem = [type = title.type](ProblemFields& fields) {
-    ops::AttentionProblem problem = problem_of(1024, 12, 196, 196, 64);
+    ops::AttentionProblem problem = make_problem(1024, 12, 196, 196, 64);
     problem.type = type;
     return attention_with(problem, true, fields);
   };
@@ -311,17 +316,18 @@ Card encoder_card(const CardTitle& title) {
     for (const std::string_view type : {"bf16", "f16"}) {
       card.emulated.push_back(
           fmt::format("batch=1,heads=3,queries=140,keys=700,width={},type={}", width, type));
-      // Enough heads that every slot of the rings is filled more than once.
+      // Enough heads that every slot of the ring buffers is filled more than once.
       for (const int length : {196, 250}) {
         card.emulated.push_back(
             fmt::format("batch=1,heads=21,length={},width={},type={}", length, width, type));
-        // One tile of queries per head, so that nothing else waits for slots of keys.
+        // One tile of queries per head, so that only this tile waits for the slots of its keys.
         card.emulated.push_back(fmt::format("batch=1,heads=60,queries=60,keys={},width={},type={}",
                                             length, width, type));
       }
     }
   }
-  // One token, less than a tile, and every length and head dimension of the checkpoints.
+  // Lengths of one token, of less than a tile and of all checkpoints, with the checkpoints' head
+  // dimensions.
   for (const Size& size :
        {Size{2, 2, 1, 64},           Size{3, 3, 17, 64},           Size{2, 12, 196, 64},
         Size{1, 3, 193, 64},         Size{23, 12, 196, 64},        Size{2, 3, 256, 64},
@@ -331,7 +337,7 @@ Card encoder_card(const CardTitle& title) {
         Size{2, 3, 50, 40},          Size{1, 2, 130, 120},         Size{1024, 12, 196, 64, true},
         Size{1, 12, 196, 64, true},  Size{256, 16, 256, 72, true}, Size{64, 16, 729, 72, true},
         Size{64, 12, 1024, 64, true}}) {
-    add(card, title, problem_of(size.batch, size.heads, size.tokens, size.tokens, size.head_dim),
+    add(card, title, make_problem(size.batch, size.heads, size.tokens, size.tokens, size.head_dim),
         AttentionLayout::kPacked, size.bench);
   }
   return card;
@@ -344,7 +350,7 @@ Card long_card(const CardTitle& title) {
   };
   Card card = empty_card(title);
   card.problem = [type = title.type](ProblemFields& fields) {
-    ops::AttentionProblem problem = problem_of(4, 16, 4096, 4096, 128);
+    ops::AttentionProblem problem = make_problem(4, 16, 4096, 4096, 128);
     problem.type = type;
     return attention_with(problem, false, fields);
   };
@@ -354,13 +360,14 @@ Card long_card(const CardTitle& title) {
         Size{113, 203, 128, true}, Size{333, 777, 64, true}, Size{190, 77, 96, false},
         Size{1023, 1024, 128, true}, Size{1000, 1000, 72, true}, Size{641, 641, 96, true},
         Size{161, 161, 128, true}, Size{129, 129, 64, true}, Size{65, 130, 80, true}}) {
-    add(card, title, problem_of(2, 2, size.queries, size.keys, size.head_dim, size.causal),
+    add(card, title, make_problem(2, 2, size.queries, size.keys, size.head_dim, size.causal),
         AttentionLayout::kSeparate, false);
   }
   for (const bool causal : {false, true}) {
-    add(card, title, problem_of(4, 16, 4096, 4096, 128, causal), AttentionLayout::kSeparate, true);
+    add(card, title, make_problem(4, 16, 4096, 4096, 128, causal), AttentionLayout::kSeparate,
+        true);
   }
-  card.gates = {filled_gate("wgmma", problem_of(4, 16, 4096, 4096, 128))};
+  card.gates = {filled_gate("wgmma", make_problem(4, 16, 4096, 4096, 128))};
   return card;
 }
 
@@ -370,7 +377,7 @@ std::vector<Card> attention_cards() {
   Card card = encoder_card({.name = "attention",
                             .operation = "softmax(scale Q K^T) V at every level, bf16 and f16",
                             .type = DType::kBF16});
-  std::ranges::move(limits_of(DType::kF16), std::back_inserter(card.kernels));
+  std::ranges::move(attention_limits(DType::kF16), std::back_inserter(card.kernels));
   card.gates = profile_gates();
   for (const DType type : {DType::kF16, DType::kBF16}) {
     add_acceptance(card, type);

@@ -28,8 +28,9 @@ constexpr std::int64_t kBlock = 64;
 /// Keys are padded to a multiple of the matrix instruction's depth.
 constexpr std::int64_t kStep = 16;
 
-ops::AttentionProblem completed(ops::AttentionProblem problem, const AttentionInputs& how) {
-  if (how.layout == AttentionLayout::kPacked) {
+ops::AttentionProblem complete_problem(ops::AttentionProblem problem,
+                                       const AttentionInputs& config) {
+  if (config.layout == AttentionLayout::kPacked) {
     const ops::AttentionProblem packed =
         ops::packed_attention(problem.batch, problem.queries, problem.heads, problem.head_dim,
                               problem.scale, problem.type);
@@ -43,16 +44,16 @@ ops::AttentionProblem completed(ops::AttentionProblem problem, const AttentionIn
     ops::AttentionStrides all{.batch = heads * length * problem.head_dim,
                               .row = problem.head_dim,
                               .head = length * problem.head_dim};
-    if (how.layout == AttentionLayout::kVarlen) {
+    if (config.layout == AttentionLayout::kVarlen) {
       all = {.batch = 0, .row = heads * problem.head_dim, .head = problem.head_dim};
     }
     return all;
   };
-  if (how.layout == AttentionLayout::kVarlen) {
+  if (config.layout == AttentionLayout::kVarlen) {
     problem.varlen = true;
-    problem.batch = static_cast<std::int64_t>(how.query_lengths.size());
-    problem.queries = std::ranges::max(how.query_lengths);
-    problem.keys = std::ranges::max(how.key_lengths);
+    problem.batch = static_cast<std::int64_t>(config.query_lengths.size());
+    problem.queries = std::ranges::max(config.query_lengths);
+    problem.keys = std::ranges::max(config.key_lengths);
   }
   problem.q = strides(problem.heads, problem.queries);
   problem.k = strides(problem.key_heads(), problem.keys);
@@ -62,7 +63,7 @@ ops::AttentionProblem completed(ops::AttentionProblem problem, const AttentionIn
 }
 
 /// Returns the offset of each sequence, then the end of the last one (an exclusive prefix sum).
-std::vector<std::int32_t> starts_of(std::span<const std::int64_t> lengths) {
+std::vector<std::int32_t> sequence_starts(std::span<const std::int64_t> lengths) {
   std::vector<std::int32_t> starts = {0};
   for (const std::int64_t length : lengths) {
     starts.push_back(starts.back() + static_cast<std::int32_t>(length));
@@ -70,11 +71,11 @@ std::vector<std::int32_t> starts_of(std::span<const std::int64_t> lengths) {
   return starts;
 }
 
-std::int64_t sum_of(std::span<const std::int64_t> lengths) {
-  return starts_of(lengths).back();
+std::int64_t total_length(std::span<const std::int64_t> lengths) {
+  return sequence_starts(lengths).back();
 }
 
-/// Returns a tensor whose rows are all alike.
+/// Returns a tensor whose rows are all equal.
 Tensor repeated_row(const std::string& name, DType type, std::int64_t rows, std::int64_t columns,
                     Draw draw, std::uint64_t seed) {
   const Tensor row = Tensor::random(name, type, 1, columns, draw, seed);
@@ -87,48 +88,49 @@ Tensor repeated_row(const std::string& name, DType type, std::int64_t rows, std:
 
 }  // namespace
 
-AttentionWorkload::AttentionWorkload(const ops::AttentionProblem& problem, AttentionInputs how,
+AttentionWorkload::AttentionWorkload(const ops::AttentionProblem& problem, AttentionInputs config,
                                      std::uint64_t seed)
-    : OperatorWorkload(completed(problem, how)), how_(std::move(how)) {
-  if (how_.layout == AttentionLayout::kPacked) {
+    : OperatorWorkload(complete_problem(problem, config)), config_(std::move(config)) {
+  if (config_.layout == AttentionLayout::kPacked) {
     inputs_.push_back(Tensor::random("qkv", problem_.type, problem_.batch * problem_.queries,
-                                     kOperands * problem_.heads * problem_.head_dim, how_.draw,
+                                     kOperands * problem_.heads * problem_.head_dim, config_.draw,
                                      seed));
     return;
   }
-  const bool varlen = how_.layout == AttentionLayout::kVarlen;
-  for (const int which : {kQuery, kKey, kValue}) {
-    const std::int64_t heads = which == kQuery ? problem_.heads : problem_.key_heads();
-    const std::int64_t length = which == kQuery ? problem_.queries : problem_.keys;
-    const std::int64_t rows = varlen
-                                  ? sum_of(which == kQuery ? how_.query_lengths : how_.key_lengths)
-                                  : problem_.batch * heads * length;
+  const bool varlen = config_.layout == AttentionLayout::kVarlen;
+  for (const int operand_index : {kQuery, kKey, kValue}) {
+    const std::int64_t heads = operand_index == kQuery ? problem_.heads : problem_.key_heads();
+    const std::int64_t length = operand_index == kQuery ? problem_.queries : problem_.keys;
+    const std::int64_t rows =
+        varlen ? total_length(operand_index == kQuery ? config_.query_lengths : config_.key_lengths)
+               : problem_.batch * heads * length;
     const std::int64_t columns = varlen ? heads * problem_.head_dim : problem_.head_dim;
-    const std::string name(1, "qkv"[which]);
-    const std::uint64_t own_seed = seed * kOperands + static_cast<std::uint64_t>(which);
+    const std::string name(1, "qkv"[operand_index]);
+    const std::uint64_t own_seed = seed * kOperands + static_cast<std::uint64_t>(operand_index);
     inputs_.push_back(
-        how_.equal_keys && which == kKey
-            ? repeated_row(name, problem_.type, rows, columns, how_.draw, own_seed)
-            : Tensor::random(name, problem_.type, rows, columns, how_.draw, own_seed));
+        config_.equal_keys && operand_index == kKey
+            ? repeated_row(name, problem_.type, rows, columns, config_.draw, own_seed)
+            : Tensor::random(name, problem_.type, rows, columns, config_.draw, own_seed));
   }
   if (varlen) {
-    for (const auto& [name, lengths] : {std::pair{"cu_seqlens_q", &how_.query_lengths},
-                                        std::pair{"cu_seqlens_k", &how_.key_lengths}}) {
-      const std::vector<std::int32_t> starts = starts_of(*lengths);
+    for (const auto& [name, lengths] : {std::pair{"cu_seqlens_q", &config_.query_lengths},
+                                        std::pair{"cu_seqlens_k", &config_.key_lengths}}) {
+      const std::vector<std::int32_t> starts = sequence_starts(*lengths);
       inputs_.push_back(Tensor::raw(name, std::as_bytes(std::span(starts))));
     }
   }
 }
 
 std::string AttentionWorkload::describe() const {
-  return to_string(problem_) + (how_.layout == AttentionLayout::kPacked ? ", packed" : "");
+  return to_string(problem_) + (config_.layout == AttentionLayout::kPacked ? ", packed" : "");
 }
 
 OutputSpec AttentionWorkload::output() const {
   OutputSpec spec;
   spec.type = problem_.type;
   if (heads_in_row()) {
-    spec.rows = problem_.varlen ? sum_of(how_.query_lengths) : problem_.batch * problem_.queries;
+    spec.rows =
+        problem_.varlen ? total_length(config_.query_lengths) : problem_.batch * problem_.queries;
     spec.columns = problem_.heads * problem_.head_dim;
   } else {
     spec.rows = problem_.batch * problem_.heads * problem_.queries;
@@ -144,33 +146,35 @@ std::vector<Plan> AttentionWorkload::plans(const gpu::DeviceInfo& device) const 
 }
 
 Plan AttentionWorkload::plan_of_level(const gpu::DeviceInfo& device, std::string_view level) const {
-  const std::optional<gpu::AttentionLevel> wanted = gpu::parse_attention_level(level);
-  if (!wanted.has_value()) {
+  const std::optional<gpu::AttentionLevel> parsed_level = gpu::parse_attention_level(level);
+  if (!parsed_level.has_value()) {
     fail("attention has no level '{}'; there are: {}", level,
          fmt::join(gpu::attention_level_names(), ", "));
   }
-  return gpu::attention_plan(problem_, device, wanted);
+  return gpu::attention_plan(problem_, device, parsed_level);
 }
 
 gpu::KernelId AttentionWorkload::kernel_of(const gpu::DeviceInfo& device, const Plan& plan) const {
-  const auto* const planned = std::get_if<gpu::AttentionPlan>(&plan);
-  return gpu::kernel_of(planned == nullptr ? gpu::attention_plan(problem_, device) : *planned,
-                        problem_.type);
+  const auto* const attention_plan = std::get_if<gpu::AttentionPlan>(&plan);
+  return gpu::kernel_of(
+      attention_plan == nullptr ? gpu::attention_plan(problem_, device) : *attention_plan,
+      problem_.type);
 }
 
 namespace {
 
-/// Returns the plan for a kernel with other tuning parameters, if `variants` holds the kernel.
+/// Finds the kernel in `variants` and, if it is there, stores a plan for it with other tuning
+/// parameters in `tuned_plan`.
 template <typename Variants>
 bool find_tuned(const Variants& variants, gpu::KernelId kernel, const ParameterValues& values,
-                TunedPlan& found) {
+                TunedPlan& tuned_plan) {
   using Variant = typename Variants::value_type;
   using Tuning = decltype(Variant::tuning);
   for (const Variant& variant : variants) {
     if (variant.bf16 != kernel && variant.f16 != kernel) {
       continue;
     }
-    // A tuning struct consists of integers alone, in the order of the values.
+    // A tuning struct consists only of integers, in the same order as the values.
     std::array<int, sizeof(Tuning) / sizeof(int)> numbers{};
     if (values.size() != numbers.size()) {
       fail("{} has {} tuning parameters, not {}", gpu::info_of(kernel).name, numbers.size(),
@@ -179,8 +183,8 @@ bool find_tuned(const Variants& variants, gpu::KernelId kernel, const ParameterV
     std::ranges::transform(values, numbers.begin(), &std::pair<std::string, int>::second);
     const auto owned = std::make_shared<Variant>(variant);
     owned->tuning = std::bit_cast<Tuning>(numbers);
-    found.plan = gpu::AttentionPlan(static_cast<const Variant*>(owned.get()));
-    found.owner = owned;
+    tuned_plan.plan = gpu::AttentionPlan(static_cast<const Variant*>(owned.get()));
+    tuned_plan.owner = owned;
     return true;
   }
   return false;
@@ -190,51 +194,54 @@ bool find_tuned(const Variants& variants, gpu::KernelId kernel, const ParameterV
 
 TunedPlan AttentionWorkload::tuned(const gpu::DeviceInfo& device, gpu::KernelId kernel,
                                    const ParameterValues& values) const {
-  TunedPlan found{.plan = {}, .kernel = kernel, .support = gpu::can_run(problem_, device)};
+  TunedPlan tuned_plan{.plan = {}, .kernel = kernel, .support = gpu::can_run(problem_, device)};
   const auto is_its_kernel = [&](const gpu::AttentionPlan& plan) {
     return gpu::kernel_of(plan, problem_.type) == kernel;
   };
-  if (found.support &&
+  if (tuned_plan.support &&
       std::ranges::none_of(gpu::attention_plans(problem_, device), is_its_kernel)) {
-    found.support = {fmt::format("{} does not support {}", gpu::info_of(kernel).name, describe())};
+    tuned_plan.support = {
+        fmt::format("{} does not support {}", gpu::info_of(kernel).name, describe())};
   }
-  if (!find_tuned(gpu::kSinglePassVariants, kernel, values, found) &&
-      !find_tuned(gpu::kOnlineVariants, kernel, values, found) &&
-      !find_tuned(gpu::kMmaVariants, kernel, values, found) &&
-      !find_tuned(gpu::kMmaSmallVariants, kernel, values, found) &&
-      !find_tuned(gpu::kScalarVariants, kernel, values, found)) {
+  if (!find_tuned(gpu::kSinglePassVariants, kernel, values, tuned_plan) &&
+      !find_tuned(gpu::kOnlineVariants, kernel, values, tuned_plan) &&
+      !find_tuned(gpu::kMmaVariants, kernel, values, tuned_plan) &&
+      !find_tuned(gpu::kMmaSmallVariants, kernel, values, tuned_plan) &&
+      !find_tuned(gpu::kScalarVariants, kernel, values, tuned_plan)) {
     fail("{} is not an attention kernel", gpu::info_of(kernel).name);
   }
-  const auto& plan = std::get<gpu::AttentionPlan>(found.plan);
-  found.cta = gpu::cta_size(plan);
-  if (found.support) {
-    found.support = gpu::can_be_made(plan, device);
+  const auto& plan = std::get<gpu::AttentionPlan>(tuned_plan.plan);
+  tuned_plan.cta = gpu::cta_size(plan);
+  if (tuned_plan.support) {
+    tuned_plan.support = gpu::can_be_made(plan, device);
   }
-  return found;
+  return tuned_plan;
 }
 
 std::vector<gpu::Launch> AttentionWorkload::launches(gpu::Device& device, const Operands& operands,
                                                      const Plan& plan) const {
-  const auto* const planned = std::get_if<gpu::AttentionPlan>(&plan);
+  const auto* const attention_plan = std::get_if<gpu::AttentionPlan>(&plan);
   return {gpu::attention_launch(
       device, problem_, attention_operands(operands),
-      planned == nullptr ? gpu::attention_plan(problem_, device.info()) : *planned)};
+      attention_plan == nullptr ? gpu::attention_plan(problem_, device.info()) : *attention_plan)};
 }
 
-AttentionWorkload::Operand AttentionWorkload::operand(int which) const {
+AttentionWorkload::Operand AttentionWorkload::operand(int operand_index) const {
   Operand place;
-  place.strides = which == kQuery ? problem_.q : which == kKey ? problem_.k : problem_.v;
-  if (how_.layout == AttentionLayout::kPacked) {
-    place.offset = which * problem_.heads * problem_.head_dim;
+  place.strides = operand_index == kQuery ? problem_.q
+                  : operand_index == kKey ? problem_.k
+                                          : problem_.v;
+  if (config_.layout == AttentionLayout::kPacked) {
+    place.offset = operand_index * problem_.heads * problem_.head_dim;
   } else {
-    place.input = static_cast<std::size_t>(which);
+    place.input = static_cast<std::size_t>(operand_index);
   }
   return place;
 }
 
 ops::AttentionOperands AttentionWorkload::attention_operands(const Operands& operands) const {
-  const auto address = [&](int which) {
-    const Operand place = operand(which);
+  const auto address = [&](int operand_index) {
+    const Operand place = operand(operand_index);
     return operands.inputs[place.input] +
            static_cast<gpu::DevicePtr>(place.offset) * size_of(problem_.type);
   };
@@ -257,19 +264,20 @@ AttentionWorkload::Sequence AttentionWorkload::sequence_at(std::int64_t row) con
     return sequence;
   }
   std::size_t index = 0;
-  while (row >= sequence.query + how_.query_lengths[index]) {
-    sequence.query += how_.query_lengths[index];
-    sequence.key += how_.key_lengths[index];
+  while (row >= sequence.query + config_.query_lengths[index]) {
+    sequence.query += config_.query_lengths[index];
+    sequence.key += config_.key_lengths[index];
     ++index;
   }
-  sequence.queries = how_.query_lengths[index];
-  sequence.keys = how_.key_lengths[index];
+  sequence.queries = config_.query_lengths[index];
+  sequence.keys = config_.key_lengths[index];
   return sequence;
 }
 
-std::vector<float> AttentionWorkload::rows_of(int which, std::int64_t image, std::int64_t head,
-                                              std::int64_t first, std::int64_t count) const {
-  const Operand place = operand(which);
+std::vector<float> AttentionWorkload::operand_rows(int operand_index, std::int64_t image,
+                                                   std::int64_t head, std::int64_t first,
+                                                   std::int64_t count) const {
+  const Operand place = operand(operand_index);
   const auto width = static_cast<std::size_t>(problem_.head_dim);
   std::vector<float> rows(static_cast<std::size_t>(count) * width);
   for (std::int64_t row = 0; row < count; ++row) {
@@ -286,24 +294,27 @@ void AttentionWorkload::attend(const Sequence& sequence, std::int64_t row,
                                std::span<const float> query, std::span<const float> keys,
                                std::span<const float> values, std::span<Number> output) const {
   const std::size_t width = query.size();
-  auto seen = static_cast<std::int64_t>(keys.size() / width);
+  auto visible_keys = static_cast<std::int64_t>(keys.size() / width);
   if (problem_.causal) {
     const std::int64_t extra = mistake_ == Mistake::kCausalOff ? 1 : 0;
-    seen = std::clamp<std::int64_t>(row + 1 + sequence.keys - sequence.queries + extra, 0, seen);
+    visible_keys = std::clamp<std::int64_t>(row + 1 + sequence.keys - sequence.queries + extra, 0,
+                                            visible_keys);
   }
   const auto visible = [&](std::span<const float> rows) {
-    return rows.first(static_cast<std::size_t>(seen) * width);
+    return rows.first(static_cast<std::size_t>(visible_keys) * width);
   };
   const double scale = mistake_ == Mistake::kSkipScale ? 1.0 : problem_.scale;
-  std::vector<Number> scores = ops::reference::scores_of<Number>(query, visible(keys), scale);
-  if (mistake_ == Mistake::kSkipRescale && seen > kBlock) {
-    // The first block's sum is still scaled by the smaller maximum: too large by exp(difference).
+  std::vector<Number> scores =
+      ops::reference::attention_scores<Number>(query, visible(keys), scale);
+  if (mistake_ == Mistake::kSkipRescale && visible_keys > kBlock) {
+    // The first block's terms remain scaled by that block's maximum: too large by exp(difference of
+    // the maxima).
     const auto end = scores.begin() + kBlock;
-    const Number late = *std::ranges::max_element(scores) - *std::max_element(scores.begin(), end);
-    std::for_each(scores.begin(), end, [=](Number& score) { score += late; });
+    const Number error = *std::ranges::max_element(scores) - *std::max_element(scores.begin(), end);
+    std::for_each(scores.begin(), end, [=](Number& score) { score += error; });
   }
   ops::reference::weigh_rows<Number>(scores, visible(values), output, [this](Number weight) {
-    return stored(problem_.type, weight);  // a framework's probabilities are a tensor
+    return stored(problem_.type, weight);  // a framework stores the probabilities in a tensor
   });
 }
 
@@ -312,7 +323,7 @@ void AttentionWorkload::compute(const Tile& tile, Write write) const {
   const std::int64_t width = problem_.head_dim;
   const std::int64_t group = problem_.heads / problem_.key_heads();
   std::vector<Number> output(static_cast<std::size_t>(width));
-  // Image, head and sequence whose operands are loaded.
+  // Identifies the image, head and sequence whose operands are loaded.
   std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t> loaded{-1, -1, -1, -1};
   std::vector<float> keys;
   std::vector<float> values;
@@ -330,11 +341,11 @@ void AttentionWorkload::compute(const Tile& tile, Write write) const {
         loaded = key;
         std::int64_t count = sequence.keys;
         if (mistake_ == Mistake::kNoEnd) {
-          const std::int64_t left = sum_of(how_.key_lengths) - sequence.key;
-          count = std::min((count + kStep - 1) / kStep * kStep, left);
+          const std::int64_t max_keys = total_length(config_.key_lengths) - sequence.key;
+          count = std::min((count + kStep - 1) / kStep * kStep, max_keys);
         }
-        keys = rows_of(kKey, sequence.image, key_head, sequence.key, count);
-        values = rows_of(kValue, sequence.image, key_head, sequence.key, count);
+        keys = operand_rows(kKey, sequence.image, key_head, sequence.key, count);
+        values = operand_rows(kValue, sequence.image, key_head, sequence.key, count);
         if (mistake_ == Mistake::kCountTail) {
           const std::int64_t padded = (count + kStep - 1) / kStep * kStep;
           keys.resize(static_cast<std::size_t>(padded * width));
@@ -343,8 +354,9 @@ void AttentionWorkload::compute(const Tile& tile, Write write) const {
       }
       const std::int64_t row =
           problem_.varlen ? tile.row + r - sequence.query : (tile.row + r) % problem_.queries;
-      attend<Number>(sequence, row, rows_of(kQuery, sequence.image, head, sequence.query + row, 1),
-                     keys, values, output);
+      attend<Number>(sequence, row,
+                     operand_rows(kQuery, sequence.image, head, sequence.query + row, 1), keys,
+                     values, output);
       for (std::int64_t c = column; c < next; ++c) {
         write(static_cast<std::size_t>(r * tile.columns + c - tile.column),
               output[static_cast<std::size_t>(c % width)]);
@@ -366,13 +378,13 @@ void AttentionWorkload::framework(const Tile& tile, std::span<double> values) co
 
 std::vector<Mutant> AttentionWorkload::mutants() const {
   std::vector<Mutant> all;
-  const auto add = [&](const char* name, std::size_t which, const Tensor& tensor) {
-    all.push_back({name, with_input(which, tensor)});
+  const auto add = [&](const char* name, std::size_t input_index, const Tensor& tensor) {
+    all.push_back({name, with_input(input_index, tensor)});
   };
   const auto mistaken = [&](const char* name, Mistake mistake) {
     all.push_back(mutant_with(name, &AttentionWorkload::mistake_, mistake));
   };
-  if (how_.layout == AttentionLayout::kPacked) {
+  if (config_.layout == AttentionLayout::kPacked) {
     const std::int64_t width = problem_.heads * problem_.head_dim;
     add("keys and values swapped", 0, inputs_[0].columns_swapped(width, 2 * width, width));
     if (problem_.heads > 1) {
@@ -380,26 +392,26 @@ std::vector<Mutant> AttentionWorkload::mutants() const {
           inputs_[0].columns_swapped(width, width + problem_.head_dim, problem_.head_dim));
     }
   } else {
-    add("keys one off", kKey, inputs_[kKey].rows_moved(1));
-    add("values one off", kValue, inputs_[kValue].rows_moved(1));
+    add("keys shifted by one row", kKey, inputs_[kKey].rows_moved(1));
+    add("values shifted by one row", kValue, inputs_[kValue].rows_moved(1));
   }
   mistaken("skip the scale", Mistake::kSkipScale);
   if (problem_.keys > kBlock) {
     mistaken("skip one rescale", Mistake::kSkipRescale);
   }
   if (problem_.key_heads() != problem_.heads) {
-    mistaken("keys of another group of heads", Mistake::kOtherHead);
+    mistaken("keys of another head group", Mistake::kOtherHead);
   }
   if (problem_.varlen) {
     mistaken("keys of the next sequence", Mistake::kNoEnd);
   }
   if (problem_.causal) {
-    mistaken("causal mask one off", Mistake::kCausalOff);
-  } else if (constexpr std::int64_t kMaxKeys = 32;  // per padding zero that should have an effect
+    mistaken("causal mask shifted by one key", Mistake::kCausalOff);
+  } else if (constexpr std::int64_t kMaxKeys = 32;  // per zero of padding, for a measurable effect
              problem_.keys % kStep != 0 &&
              problem_.keys <= kMaxKeys * (kStep - problem_.keys % kStep)) {
-    // Twelve zeros beside 196 keys weigh less than the rounding of e4m3.
-    mistaken("keys' padding counted", Mistake::kCountTail);
+    // Fewer zeros per key change the result less than rounding does.
+    mistaken("padding keys counted", Mistake::kCountTail);
   }
   return all;
 }
@@ -408,8 +420,8 @@ TorchTask AttentionWorkload::torch_task() const {
   if (problem_.varlen) {
     return {.why_not = "torch's attention requires sequences of equal length"};
   }
-  if (how_.equal_keys) {
-    return {.why_not = "its keys are all alike, while a task draws random ones"};
+  if (config_.equal_keys) {
+    return {.why_not = "its keys are all equal, but a task draws them at random"};
   }
   TorchTask task;
   std::string call =
@@ -417,14 +429,14 @@ TorchTask AttentionWorkload::torch_task() const {
   if (problem_.causal && problem_.queries == problem_.keys) {
     call += ", is_causal=True";
   } else if (problem_.causal) {
-    // torch's own causal mask begins with the first key; this one ends with the last.
+    // torch aligns its causal mask with the first key, but this operator with the last.
     task.forward =
         fmt::format("seen = torch.ones({}, {}, dtype=torch.bool, device=q.device).tril({})\n",
                     problem_.queries, problem_.keys, problem_.keys - problem_.queries);
     call += ", attn_mask=seen";
   }
   call += problem_.key_heads() != problem_.heads ? ", enable_gqa=True)" : ")";
-  if (how_.layout == AttentionLayout::kPacked) {
+  if (config_.layout == AttentionLayout::kPacked) {
     task.input(inputs_[0]);
     task.forward += fmt::format(
         "q, k, v = qkv.view({0}, {1}, 3, {2}, {3}).permute(2, 0, 3, 1, 4)\n"
@@ -433,9 +445,9 @@ TorchTask AttentionWorkload::torch_task() const {
         problem_.batch * problem_.queries, problem_.hidden());
     return task;
   }
-  for (const int which : {kQuery, kKey, kValue}) {
-    const bool queries = which == kQuery;
-    task.input(inputs_[static_cast<std::size_t>(which)],
+  for (const int operand_index : {kQuery, kKey, kValue}) {
+    const bool queries = operand_index == kQuery;
+    task.input(inputs_[static_cast<std::size_t>(operand_index)],
                {problem_.batch, queries ? problem_.heads : problem_.key_heads(),
                 queries ? problem_.queries : problem_.keys, problem_.head_dim});
   }
@@ -444,8 +456,7 @@ TorchTask AttentionWorkload::torch_task() const {
 }
 
 double AttentionWorkload::flops() const {
-  constexpr double kProducts = 4.0;  // Q K^T and P V, each a multiplication and an addition per
-                                     // element
+  constexpr double kProducts = 4.0;  // Q K^T and P V: a multiplication and an addition each
   const auto pairs = [&](std::int64_t length, std::int64_t key_length) {
     const auto queries = static_cast<double>(length);
     const auto keys = static_cast<double>(key_length);
@@ -456,8 +467,8 @@ double AttentionWorkload::flops() const {
   double sum = static_cast<double>(problem_.batch) * pairs(problem_.queries, problem_.keys);
   if (problem_.varlen) {
     sum = 0;
-    for (std::size_t i = 0; i < how_.query_lengths.size(); ++i) {
-      sum += pairs(how_.query_lengths[i], how_.key_lengths[i]);
+    for (std::size_t i = 0; i < config_.query_lengths.size(); ++i) {
+      sum += pairs(config_.query_lengths[i], config_.key_lengths[i]);
     }
   }
   return kProducts * sum * static_cast<double>(problem_.head_dim * problem_.heads);

@@ -1,4 +1,4 @@
-// Attention as a workload: drawn operands, the exact result, mistakes, and cuDNN beside it.
+// Attention as a workload: random operands, the exact result, mutants, and cuDNN for comparison.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace fovea::lab {
 
-/// Memory layout of the operands: rows of q, k and v interleaved as the encoder's projections leave
+/// Memory layout of the operands: rows of q, k and v interleaved as the encoder's projections store
 /// them; three tensors (batch, heads, length, head_dim); or sequences of different lengths
 /// concatenated in three tensors (total rows, heads, head_dim).
 enum class AttentionLayout : std::uint8_t { kPacked, kSeparate, kVarlen };
@@ -23,7 +23,7 @@ enum class AttentionLayout : std::uint8_t { kPacked, kSeparate, kVarlen };
 struct AttentionInputs {
   AttentionLayout layout = AttentionLayout::kPacked;
   Draw draw{0.2, 1.4};
-  bool equal_keys = false;  // all keys of a tensor alike: every weight is the same
+  bool equal_keys = false;  // all keys of a tensor are equal, so that all weights are equal
   /// One length per sequence, for kVarlen.
   std::vector<std::int64_t> query_lengths{};
   std::vector<std::int64_t> key_lengths{};
@@ -31,9 +31,10 @@ struct AttentionInputs {
 
 class AttentionWorkload final : public OperatorWorkload<AttentionWorkload, ops::AttentionProblem> {
  public:
-  /// Sets the strides of `problem`, and for kVarlen its batch and lengths. Packed operands have as
-  /// many keys as queries, and as many key heads as query heads.
-  AttentionWorkload(const ops::AttentionProblem& problem, AttentionInputs how, std::uint64_t seed);
+  /// Sets the strides of `problem`, and for kVarlen also its batch size and lengths. Packed
+  /// operands must have as many keys as queries, and as many key heads as query heads.
+  AttentionWorkload(const ops::AttentionProblem& problem, AttentionInputs config,
+                    std::uint64_t seed);
   AttentionWorkload(const ops::AttentionProblem& problem, AttentionLayout layout,
                     std::uint64_t seed)
       : AttentionWorkload(problem, AttentionInputs{.layout = layout}, seed) {}
@@ -63,11 +64,11 @@ class AttentionWorkload final : public OperatorWorkload<AttentionWorkload, ops::
   enum class Mistake : std::uint8_t {
     kNone,
     kSkipScale,
-    kSkipRescale,  // sums before the second block of keys keep the first block's maximum
+    kSkipRescale,  // the first block's sums are not rescaled to the maximum of all keys
     kCountTail,    // the zeros that pad the keys take part in the softmax
     kCausalOff,    // each query sees one key too many
-    kNoEnd,        // sequences go on into the one after them
-    kOtherHead,    // heads that share keys are not next to each other
+    kNoEnd,        // each sequence reads on into the next one
+    kOtherHead,    // query heads read the keys of a wrong head
   };
   /// First row and length of one sequence within the operands of a head.
   struct Sequence {
@@ -83,18 +84,19 @@ class AttentionWorkload final : public OperatorWorkload<AttentionWorkload, ops::
     std::int64_t offset = 0;
     ops::AttentionStrides strides;
   };
-  [[nodiscard]] Operand operand(int which) const;
+  [[nodiscard]] Operand operand(int operand_index) const;
   /// Returns the launcher's operands at these addresses.
   [[nodiscard]] ops::AttentionOperands attention_operands(const Operands& operands) const;
-  /// Whether rows of the output hold all heads, one after the other.
-  [[nodiscard]] bool heads_in_row() const { return how_.layout != AttentionLayout::kSeparate; }
+  /// Returns whether a row of the output holds all heads, one after the other.
+  [[nodiscard]] bool heads_in_row() const { return config_.layout != AttentionLayout::kSeparate; }
   /// Returns the sequence that row `row` of the output belongs to.
   [[nodiscard]] Sequence sequence_at(std::int64_t row) const;
-  /// Returns the rows of q, k or v for one head, concatenated.
-  [[nodiscard]] std::vector<float> rows_of(int which, std::int64_t image, std::int64_t head,
-                                           std::int64_t first, std::int64_t count) const;
-  /// Computes the output for query `row` of a sequence; probabilities are rounded to the type when
-  /// `Number` is float.
+  /// Returns rows `first` to `first + count` of q, k or v for one head, concatenated.
+  [[nodiscard]] std::vector<float> operand_rows(int operand_index, std::int64_t image,
+                                                std::int64_t head, std::int64_t first,
+                                                std::int64_t count) const;
+  /// Computes the output for query `row` of a sequence; probabilities are rounded to the operands'
+  /// type when `Number` is float.
   template <typename Number>
   void attend(const Sequence& sequence, std::int64_t row, std::span<const float> query,
               std::span<const float> keys, std::span<const float> values,
@@ -103,7 +105,7 @@ class AttentionWorkload final : public OperatorWorkload<AttentionWorkload, ops::
   template <typename Number, typename Write>
   void compute(const Tile& tile, Write write) const;
 
-  AttentionInputs how_;
+  AttentionInputs config_;
   Mistake mistake_ = Mistake::kNone;
 };
 

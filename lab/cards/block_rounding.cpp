@@ -1,4 +1,4 @@
-// Rounding in blocks, with the mistakes that kernels make.
+// Rounds results to MXFP8, correctly or with a mistake.
 #include "lab/cards/block_rounding.hpp"
 
 #include <algorithm>
@@ -30,9 +30,9 @@ void round_in_blocks(const ops::reference::Tile& tile, std::span<double> values,
 
   each_block([&](std::int64_t row, std::int64_t block, std::span<double> numbers) {
     float largest = 0.0F;
-    const std::size_t looked_at =
+    const std::size_t scale_numbers =
         mistake == ScaleMistake::kHalfBlock ? index(kScaleBlock / 2) : numbers.size();
-    for (const double value : numbers.first(std::min(looked_at, numbers.size()))) {
+    for (const double value : numbers.first(std::min(scale_numbers, numbers.size()))) {
       largest = std::fmax(largest, std::abs(static_cast<float>(value)));
     }
     const Float8E8M0 scale = ops::block_scale(largest);
@@ -43,8 +43,9 @@ void round_in_blocks(const ops::reference::Tile& tile, std::span<double> values,
                                                     : layout.place(row, block))] = scale;
   });
   each_block([&](std::int64_t row, std::int64_t block, std::span<double> numbers) {
-    const std::int64_t which = mistake == ScaleMistake::kNeighbour ? (block + 1) % blocks : block;
-    const double scale = to_float(scales[index(layout.place(row, which))]);
+    const std::int64_t scale_block =
+        mistake == ScaleMistake::kNeighbour ? (block + 1) % blocks : block;
+    const double scale = to_float(scales[index(layout.place(row, scale_block))]);
     for (double& value : numbers) {
       value *= mistake == ScaleMistake::kPower ? 2.0 * scale : scale;
     }

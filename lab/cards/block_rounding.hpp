@@ -1,5 +1,5 @@
-// Results in MXFP8 as a kernel stores them: rounded in blocks, rightly or with a mistake that the
-// gates have to notice.
+// Rounds results to MXFP8 as a kernel does, either correctly or with a mistake that the check has
+// to detect.
 #pragma once
 
 #include <array>
@@ -15,15 +15,15 @@ namespace fovea::lab {
 enum class ScaleMistake : std::uint8_t {
   kNone,
   kNeighbour,  // numbers are multiplied by the neighbouring block's scale
-  kPower,      // stored scales are twice those that the numbers were divided by
-  kRowByRow,   // scales are stored row by row instead of in the layout of atoms
-  kHalfBlock,  // the scale is that of the first 16 numbers
+  kPower,      // the stored scales are twice the scales that the numbers were divided by
+  kRowByRow,   // scales are stored row by row instead of atom by atom
+  kHalfBlock,  // the scale is computed from the first 16 numbers of the block
 };
 inline constexpr std::array kScaleMistakes = {
     std::pair{std::string_view("scale of the neighbouring block"), ScaleMistake::kNeighbour},
-    std::pair{std::string_view("scale off by one power"), ScaleMistake::kPower},
+    std::pair{std::string_view("scale off by a factor of two"), ScaleMistake::kPower},
     std::pair{std::string_view("scales row by row, not in atoms"), ScaleMistake::kRowByRow},
-    std::pair{std::string_view("scales of blocks of 16"), ScaleMistake::kHalfBlock}};
+    std::pair{std::string_view("scales from half a block"), ScaleMistake::kHalfBlock}};
 
 /// Rounds a tile of values to MXFP8, row by row, and back. The tile must begin and end at the
 /// boundaries of blocks.

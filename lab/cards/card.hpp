@@ -1,6 +1,6 @@
-// A kernel's card: everything that check, bench, profile and the resource gates know about it. To
-// add a kernel, add a folder under kernels/ and a card in lab/cards/, and list the card in
-// lab/cards/registry.cpp; nothing else in the laboratory names it.
+// A kernel's card: all data about the kernel that check, bench, profile and the resource gates use.
+// To add a kernel, add a folder under kernels/ and a card in lab/cards/, and list the card in
+// lab/cards/registry.cpp; no other file of the laboratory needs to change.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ namespace fovea::lab {
 
 /// Commands that use a case.
 struct CaseUse {
-  bool check = true;     // part of `check`
-  bool bench = false;    // part of `bench`
-  bool mutants = false;  // check also runs its mutants; at least one case of a card does
-  bool small = false;    // quick enough under compute-sanitizer, which slows kernels a hundredfold
+  bool check = true;     // `check` runs it
+  bool bench = false;    // `bench` times it
+  bool mutants = false;  // `check` also runs its mutants; set for at least one case of a card
+  bool small = false;  // fast enough for compute-sanitizer, which slows kernels down a hundredfold
 };
 
 /// A problem size that is checked or timed.
@@ -31,7 +31,7 @@ struct Case : CaseUse {
   /// Makes the workload; `seed` draws its inputs.
   std::function<std::unique_ptr<Workload>(std::uint64_t seed)> make;
 
-  /// Returns the same problem for other commands.
+  /// Returns the same problem for use by other commands.
   [[nodiscard]] Case used(const CaseUse& use) const {
     Case other = *this;
     static_cast<CaseUse&>(other) = use;
@@ -59,11 +59,11 @@ struct Role {
   std::string instruction;  // instruction that only this role executes: "UTMALDG"
 };
 
-/// How often an instruction may occur in a region of a kernel.
+/// A limit on how often an instruction occurs in a region of a kernel.
 struct InstructionDemand {
   std::string instruction;  // its name or a prefix of it: "STG.E.128"
-  bool exactly = false;     // else at most
-  /// Returns the number allowed in a kernel with these values of its tuning parameters.
+  bool exactly = false;     // exactly `count` times, not at most
+  /// Returns the limit for a kernel with these values of its tuning parameters.
   std::function<int(const ParameterValues&)> count;
 };
 [[nodiscard]] InstructionDemand at_most(const std::string& instruction, int count);
@@ -81,8 +81,8 @@ struct RegionLimits {
 /// Limits for the compiled kernels that a card is responsible for. Spills, stack and local memory
 /// are never allowed.
 struct KernelLimits {
-  std::string kernel;   // name of a KernelImage, or its beginning and a '*'
-  int arch = 0;         // only images of this architecture; 0: all
+  std::string kernel;   // name of a KernelImage, or a prefix of it followed by '*'
+  int arch = 0;         // architecture of the images that it applies to; 0: all
   int registers = 255;  // per thread, at launch
   /// Static shared memory per block; the launcher is responsible for the dynamic part.
   int shared_bytes = static_cast<int>(gpu::arch_up_to(gpu::kDefaultArch, gpu::kArchs).shared_bytes);
@@ -99,37 +99,37 @@ struct KernelLimits {
   }
 };
 
-/// What a case has to reach under the profiler, at a level of its operator or with the kernel that
-/// the launcher chooses; the parameters describe the kernel's design for the model in
-/// lab/profile/gates.hpp. Shares are from 0 to 1.
+/// Limits that a case has to keep under the profiler, at a level of its operator or with the kernel
+/// that the launcher chooses. The parameters describe the kernel's design for the model in
+/// lab/profile/gates.hpp. Shares are between 0 and 1.
 struct ProfileGate {
-  std::string level{};          // "wmma"; empty: the launcher's choice
-  std::string case_name{};      // the case to profile
-  std::string reason{};         // why the limits that are set here, not by the model, are what
-                                // they are
-  double reach = 0.75;          // share of the roofline to reach; 0: the problem does not fill
-                                // the GPU
-  double matrix_rate = 1.0;     // share of the peak matrix rate that its instructions can reach
-  double exponentials = 0;      // exponentials that it computes
-  double reads = 1;             // how often the operands are read
+  std::string level{};      // "wmma"; empty: the launcher's choice
+  std::string case_name{};  // the case to profile
+  std::string reason{};     // explains the limits that are set here rather than by the model
+  double reach = 0.75;  // minimal share of the roofline; 0 for problems that do not fill the GPU
+  /// Share of the peak matrix rate that the kernel's instructions can reach.
+  double matrix_rate = 1.0;
+  double exponentials = 0;      // number of exponentials that the kernel computes
+  double reads = 1;             // number of times that the operands are read
   double min_matrix = 0;        // minimal share of time in which the matrix units are busy
   double min_fma = 0;           // minimal share of time in which the FMA units are busy
   double max_conflicts = 0.05;  // maximal share of shared-memory wavefronts that are conflicts
                                 // due to the layout
-  double min_occupancy = 0.85;  // minimal share of the theoretical occupancy; 0: the problem does
-                                // not fill the SMs
-  double max_barrier = 0.10;    // maximal share of warp stalls at barriers
-  int ctas_per_sm = 1;          // minimal number of resident CTAs
-  std::string ctas_reason = "one CTA has all of an SM";
+  /// Minimal share of the theoretical occupancy; 0 for problems that do not fill the SMs.
+  double min_occupancy = 0.85;
+  double max_barrier = 0.10;  // maximal share of warp stalls at barriers
+  int ctas_per_sm = 1;        // minimal number of resident CTAs
+  std::string ctas_reason = "one CTA uses all of an SM";
 };
 
-/// Occupancy where a producer warpgroup is present: three of its four warps exit at once.
+/// Minimal occupancy of kernels with a producer warpgroup, three of whose four warps exit
+/// immediately.
 inline constexpr double kProducerOccupancy = 0.67;
-/// Share of warp stalls at barriers where warpgroups alternate (ping-pong).
+/// Maximal share of warp stalls at barriers in kernels whose warpgroups alternate (ping-pong).
 inline constexpr double kPingPongBarrierShare = 0.5;
 
-/// Share of the peak matrix rate that mma.sync reaches on an H200: its operands come through
-/// registers.
+/// Share of the peak matrix rate that mma.sync, whose operands are in registers, reaches on an
+/// H200.
 inline constexpr double kMmaSyncRate = 0.62;
 
 /// Number of rows in timed cases: 1,184 images with 196 tokens each.
@@ -138,24 +138,25 @@ inline constexpr std::int64_t kTimedRows = 232064;
 /// The minimal speed of a card relative to a peer.
 struct SpeedGate {
   std::string peer;        // the peer's name or a prefix of it: "cuDNN"
-  double min_ratio = 1.0;  // the peer's time over ours
+  double min_ratio = 1.0;  // the peer's time divided by the kernel's
   std::string reason{};
 };
 
 struct Card {
-  std::string name;       // "patch_embed": what the commands take
-  std::string operation;  // in words: "patches x weights^T + position table"
+  std::string name;       // the name in commands: "patch_embed"
+  std::string operation;  // description: "patches x weights^T + position table"
   int first_arch = 90;    // on this architecture and later ones, a case that no kernel can run is
                           // an error
   std::vector<Case> cases{};
   Tolerance tolerance{};
-  std::vector<std::string> levels{};  // levels of its operator, simplest first; empty: it has none
-  /// Makes a case for a problem that is not listed: the timed one with these fields changed. It has
-  /// mutants when the problem is large enough for them to be detected.
+  std::vector<std::string>
+      levels{};  // levels of its operator, simplest first; empty if it has none
+  /// Makes a case for a problem that is not listed: the timed problem with these fields changed. It
+  /// has mutants when the problem is large enough for them to be detected.
   std::function<Case(ProblemFields&)> problem{};
-  /// Problems that fill pipelines and persistent CTAs more than once, and that still take only
-  /// seconds on the emulator. Mutation runs use all of them; checks on the emulator without --case
-  /// use the first.
+  /// Problems for the emulator that take only seconds there, but fill pipelines and persistent CTAs
+  /// more than once. Mutation runs use all of them; checks on the emulator without --case use the
+  /// first one.
   std::vector<std::string> emulated{};
   std::vector<KernelLimits> kernels{};
   std::vector<ProfileGate> gates{};
@@ -165,12 +166,12 @@ struct Card {
 /// Returns all cards, in the order in which they are listed.
 [[nodiscard]] const std::vector<Card>& cards();
 
-/// Returns the first architecture whose matrix units multiply block-scaled operands.
+/// Returns the earliest architecture whose matrix units multiply block-scaled operands.
 [[nodiscard]] int first_block_scaled_arch();
 
 /// Returns the architectures that the card's kernels are compiled to machine code for, ascending:
 /// {90, 100}.
-[[nodiscard]] std::vector<int> archs_of(const Card& card);
+[[nodiscard]] std::vector<int> card_archs(const Card& card);
 
 /// Returns the named cards, or all cards if `names` is empty. Throws fovea::Error that lists the
 /// known names.
@@ -179,17 +180,17 @@ struct Card {
 /// Returns the case with this name; for "" the first timed case; for a problem's fields, such as
 /// "m=4099,n=1728", a case made from them. Throws fovea::Error if there is none.
 [[nodiscard]] Case find_case(const Card& card, std::string_view name);
-/// Returns the card's cases, or only the one that find_case() returns for `name`; empty if there is
-/// none.
-[[nodiscard]] std::vector<Case> cases_of(const Card& card, std::string_view name);
+/// Returns all of the card's cases if `name` is empty, else the one that find_case() returns, or
+/// none if the card has no such case.
+[[nodiscard]] std::vector<Case> select_cases(const Card& card, std::string_view name);
 
-/// Throws fovea::Error that lists the card's levels, unless `level` is one of them.
+/// Throws fovea::Error, which lists the card's levels, unless `level` is one of them.
 void require_level(const Card& card, std::string_view level);
 
-/// Returns a card as JSON with all that the author of a better kernel needs: the operation, its
-/// problems, tolerances, limits, gates, tuning parameters and source files; with a device, also the
-/// peers on this machine. Without `problems`, cases are listed by name only: their description
-/// requires drawing the inputs, about a second for a card with many cases.
+/// Returns a card as JSON, with everything that the author of a better kernel needs: the operation,
+/// its problems, tolerances, limits, gates, tuning parameters and source files; with a device, also
+/// the peers on this machine. Without `problems`, cases are listed by name only: describing them
+/// requires drawing their inputs, which takes about a second for a card with many cases.
 [[nodiscard]] std::string to_json(const Card& card, gpu::Device* device, bool problems);
 
 }  // namespace fovea::lab

@@ -1,4 +1,4 @@
-// Collects a card's JSON from the card, its workloads, its kernels and their sources.
+// Describes a card as JSON: its workloads, its kernels and their source files.
 #include <algorithm>
 #include <vector>
 
@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json cases_of(const Card& card, bool problems) {
+Json cases_json(const Card& card, bool problems) {
   Json cases = Json::array();
   for (const Case& card_case : card.cases) {
     cases.push_back({{"name", card_case.name},
@@ -32,7 +32,7 @@ Json cases_of(const Card& card, bool problems) {
   return cases;
 }
 
-Json limits_of(const Card& card) {
+Json limits_json(const Card& card) {
   Json all = Json::array();
   for (const KernelLimits& limits : card.kernels) {
     Json roles = Json::object();
@@ -51,7 +51,7 @@ Json limits_of(const Card& card) {
 }
 
 /// Returns the demands on the kernel's regions for its default tuning parameters.
-Json demands_of(const Card& card, std::string_view kernel, const ParameterValues& values) {
+Json demands_json(const Card& card, std::string_view kernel, const ParameterValues& values) {
   Json all = Json::array();
   for (const KernelLimits& limits : card.kernels) {
     for (const RegionLimits& region : limits.regions) {
@@ -85,7 +85,7 @@ void add_kernels(const Card& card, Json& json) {
                                {"source", "kernels/" + entry.source},
                                {"family", entry.family},
                                {"values", values_json(entry.values)},
-                               {"regions", demands_of(card, info.name, entry.values)}});
+                               {"regions", demands_json(card, info.name, entry.values)}});
     names.emplace_back(info.name);
   }
   json["sources"] = Json::array();
@@ -94,7 +94,7 @@ void add_kernels(const Card& card, Json& json) {
   }
 }
 
-Json peers_of(const Card& card, gpu::Device& device) {
+Json peer_names_json(const Card& card, gpu::Device& device) {
   gpu::KernelCache kernels(device);
   std::vector<std::string> missing;
   Json peers = Json::array();
@@ -108,15 +108,15 @@ Json peers_of(const Card& card, gpu::Device& device) {
 
 std::string to_json(const Card& card, gpu::Device* device, bool problems) {
   Json json = {{"name", card.name},
-               {"archs", archs_of(card)},
+               {"archs", card_archs(card)},
                {"operation", card.operation},
                {"levels", card.levels},
                {"tolerance",
                 {{"framework_factor", card.tolerance.framework_factor},
                  {"difference", card.tolerance.difference},
                  {"tile_difference", card.tolerance.tile_difference}}},
-               {"cases", cases_of(card, problems)},
-               {"limits", limits_of(card)},
+               {"cases", cases_json(card, problems)},
+               {"limits", limits_json(card)},
                {"gates", Json::array()}};
   for (const ProfileGate& gate : card.gates) {
     json["gates"].push_back({{"level", gate.level},
@@ -135,7 +135,7 @@ std::string to_json(const Card& card, gpu::Device* device, bool problems) {
     json["speed_gates"].push_back(
         {{"peer", gate.peer}, {"least_ratio", gate.min_ratio}, {"reason", gate.reason}});
   }
-  json["peers"] = device == nullptr ? Json() : peers_of(card, *device);
+  json["peers"] = device == nullptr ? Json() : peer_names_json(card, *device);
   add_kernels(card, json);
   return json.dump();
 }

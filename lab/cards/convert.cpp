@@ -1,4 +1,4 @@
-// Cards of the kernels that convert results to another type, element by element, rounded once.
+// Cards of the kernels that convert results to another type, rounding each element once.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -38,10 +38,10 @@ class ConvertWorkload final : public OperatorWorkload<ConvertWorkload, ConvertPr
   [[nodiscard]] std::vector<Mutant> mutants() const override {
     std::vector<Mutant> list{
         {"neighbouring columns swapped", with_input(0, inputs_[0].neighbours_swapped())},
-        {"rows one off", with_input(0, inputs_[0].rows_moved(1))}};
+        {"rows shifted by one", with_input(0, inputs_[0].rows_moved(1))}};
     if (problem_.output == DType::kF16 && problem_.input == DType::kF32) {
-      list.push_back(mutant_with("the last bits of the fraction cut off",
-                                 &ConvertWorkload::mistake_, Mistake::kBf16));
+      list.push_back(mutant_with("rounded to bf16 instead of f16", &ConvertWorkload::mistake_,
+                                 Mistake::kBf16));
     }
     return list;
   }
@@ -95,7 +95,7 @@ Card convert_card(std::string name, DType input, DType output) {
   card.gates = {{.case_name = card.cases.back().name,
                  .ctas_per_sm = 8,
                  .ctas_reason =
-                     "2,048 threads, each with 16 bytes or more under way, hide a latency of 1 us "
+                     "2,048 threads, each with 16 bytes or more in flight, hide a latency of 1 us "
                      "at the copy rate"}};
   card.tolerance = tolerance_of(output);
   if (output == DType::kF32) {  // bf16 converts to f32 exactly

@@ -25,8 +25,8 @@ Case gemm_case(const GemmProblem& problem, std::string_view suffix = {}) {
       fmt::format("m{}_n{}_k{}{}", problem.m, problem.n, problem.k, suffix), problem);
 }
 
-/// Sizes at which matrix kernels often fail: one row, less than a tile, ragged edges in M, N and K,
-/// the odd widths of so400m, several waves of tiles.
+/// Returns cases of sizes at which matrix kernels often fail: one row, less than a tile, partial
+/// tiles in M, N and K, the odd widths of so400m, several waves of tiles.
 std::vector<Case> odd_sizes(GemmProblem problem) {
   struct Size {
     std::int64_t m, n, k;
@@ -45,7 +45,7 @@ std::vector<Case> odd_sizes(GemmProblem problem) {
     add("", size.m == 196);
   }
   if (problem.epilogue == GemmEpilogue::kPosition) {
-    // Enough images that panels of B stay resident, and that each position is added to several
+    // Enough images for panels of B to stay resident and for each position to be added to several
     // rows.
     GemmProblem images = problem;
     images.tokens = 12;
@@ -63,15 +63,16 @@ std::vector<Case> odd_sizes(GemmProblem problem) {
   return cases;
 }
 
-/// Demands that the loop over K has only barriers and products: `products` with 32 bytes of K each.
+/// Requires that the loop over K has exactly `products` matrix instructions, with 32 bytes of K
+/// each, and no loads, stores, fences or CTA barriers.
 RegionLimits product_loop(const std::string& product, int products) {
   return {"product loop",
           {exactly(product, products), at_most("LDG", 0), at_most("STG", 0), at_most("LDS", 0),
            at_most("BAR", 0), at_most("MEMBAR", 0), at_most("FENCE", 0)}};
 }
 
-/// Demands one store per 16-byte vector of a lane, for two rows, times the number of code paths:
-/// whole and ragged tiles, or one per part of a warpgroup.
+/// Requires one store per 16-byte vector of a lane, for two rows, in each of `forms` code paths:
+/// whole and partial tiles, or one per part of a warpgroup.
 RegionLimits epilogue_loop(int forms) {
   const auto stores = [forms](const ParameterValues& values) {
     return forms * 2 * value_of(values, "columns") / (4 * value_of(values, "vector"));
@@ -81,10 +82,10 @@ RegionLimits epilogue_loop(int forms) {
            at_most("FENCE", 0)}};
 }
 
-/// Returns the limits for kernels that run on pairs of CTAs: products per thread, and what the
-/// eight epilogue warps do: 16-byte stores, and no barrier wider than a warp. Where rows may have
-/// scales, the epilogue has a code path with scales and one without; a grid executes one of them,
-/// and each stores every 16 bytes once.
+/// Returns the limits for kernels that run on pairs of CTAs: the number of products, and for the
+/// eight epilogue warps 16-byte stores and no barrier wider than a warp. Where rows may have
+/// scales, the epilogue has a code path with scales and one without; a grid executes only one of
+/// them, and each stores every 16 bytes once.
 KernelLimits pair_limits(const GemmProblem& problem, const std::string& operation) {
   const std::string product = problem.b == DType::kI8   ? "UTCIMMA.2CTA"
                               : size_of(problem.a) == 1 ? "UTCQMMA.2CTA"
@@ -111,7 +112,7 @@ KernelLimits pair_limits(const GemmProblem& problem, const std::string& operatio
     limits.sass_has.emplace_back("UTCCP.T.S.2CTA");
   }
   if (problem.output == DType::kMXFP8) {
-    // One byte per block of a lane; other warps store the other scales of its group.
+    // A lane stores one scale, a byte, per block; other warps store the other scales of the group.
     std::erase(limits.sass_lacks, "STG");
     limits.regions[2].demands.back() = exactly("STG.E.U8", [](const ParameterValues& values) {
       return value_of(values, "columns") / 2 / static_cast<int>(ops::kScaleBlock);
@@ -122,7 +123,7 @@ KernelLimits pair_limits(const GemmProblem& problem, const std::string& operatio
 
 /// Returns the resource limits of the kernels for this operation, and the instructions that they
 /// must contain.
-std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
+std::vector<KernelLimits> gemm_limits(const GemmProblem& problem) {
   const bool integers = problem.b == DType::kI8;
   const std::string operation = fmt::format(
       "{}{}_{}_{}",
@@ -147,18 +148,18 @@ std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
   if (problem.output == DType::kBF16 && problem.epilogue != GemmEpilogue::kPosition) {
     KernelLimits alternating = limits;
     alternating.kernel = "gemm_sm90_ping_pong_" + operation + "_*";
-    alternating.regions[1] = product_loop(product, 8);  // two parts of 64 rows
+    alternating.regions[1] = product_loop(product, 8);  // a warpgroup has two parts of 64 rows
     // The residual is added in shared memory, and the result stored by TMA.
     alternating.regions[2] = epilogue_loop(problem.epilogue == GemmEpilogue::kResidual ? 0 : 4);
     alternating.sass_has.emplace_back("UTMALDG.5D.MULTICAST");
-    // The arrival at the other CTA's barrier would wait for this CTA's stores, which doubles the
-    // time.
+    // Arriving at the other CTA's barrier with a GPU-wide fence would wait for this CTA's stores,
+    // which doubles the time.
     alternating.sass_lacks.emplace_back("MEMBAR.ALL.GPU");
     all.push_back(alternating);
   }
   if (problem.a != DType::kBF16) {
-    // One loop with row scales and one without; image inputs have no row scales, and their tiles
-    // are whole.
+    // One loop with row scales and one without; image inputs have no row scales, and all their
+    // tiles are full.
     limits.regions[2] = epilogue_loop(problem.epilogue == GemmEpilogue::kPosition ? 1 : 2);
     limits.kernel = "gemm_sm90_b_stationary_" + operation + "_*";
     all.push_back(limits);
@@ -167,24 +168,24 @@ std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
   return all;
 }
 
-/// Returns the speed gates relative to what the library does in one kernel and, where possible, in
-/// several.
-std::vector<SpeedGate> speed_gates_of(const GemmProblem& problem) {
+/// Returns the speed gates relative to the library's fused kernel or, where it has none, to its
+/// sequence of kernels.
+std::vector<SpeedGate> gemm_speed_gates(const GemmProblem& problem) {
   const std::string by_row = problem.a == DType::kE4M3 ? " row-wise" : "";
   const SpeedGate alone{.peer = "cuBLASLt, product alone",
                         .min_ratio = 0.85,
-                        .reason = "that leaves the norm and the epilogue undone"};
-  const auto fused = [&](const char* rest) {
-    return SpeedGate{.peer = "cuBLASLt" + by_row + rest,
+                        .reason = "the peer omits the norm and the epilogue"};
+  const auto fused = [&](const char* suffix) {
+    return SpeedGate{.peer = "cuBLASLt" + by_row + suffix,
                      .min_ratio = 0.9,
                      .reason = "within a tenth of the vendor's own kernel"};
   };
-  const auto steps = [&](const char* rest) {
-    return SpeedGate{.peer = "cuBLASLt" + by_row + rest,
-                     .reason = "a fused kernel is there to be faster than two steps"};
+  const auto steps = [&](const char* suffix) {
+    return SpeedGate{.peer = "cuBLASLt" + by_row + suffix,
+                     .reason = "a fused kernel must be faster than two separate ones"};
   };
   if (problem.b == DType::kI8) {
-    return {};  // the library is asked for none
+    return {};  // the library is not measured for int8
   }
   if (problem.row_norm) {
     return {alone};
@@ -202,7 +203,7 @@ std::vector<SpeedGate> speed_gates_of(const GemmProblem& problem) {
   return {};
 }
 
-/// Returns the timed case with the sizes that the user gave.
+/// Returns the timed case, with the problem's fields set by the user.
 Case gemm_with(GemmProblem problem, ProblemFields& fields) {
   constexpr FieldRange kWidths{.min = 16, .max = 65536, .step = 16};
   fields.take("m", problem.m);
@@ -222,7 +223,7 @@ Case gemm_with(GemmProblem problem, ProblemFields& fields) {
       {.mutants = problem.m >= 64 && problem.k >= 32 && problem.tokens != 1});
 }
 
-/// Returns the card; `bench` is the timed size, and its type and epilogue are those of all cases.
+/// Returns the card for kernels with the types and the epilogue of `bench`, the timed problem.
 Card gemm_card(std::string name, std::string operation, const GemmProblem& bench) {
   Card card{.name = std::move(name),
             .operation = std::move(operation),
@@ -230,8 +231,8 @@ Card gemm_card(std::string name, std::string operation, const GemmProblem& bench
             .cases = odd_sizes(bench),
             .tolerance = tolerance_of(bench.output),
             .problem = [bench](ProblemFields& fields) { return gemm_with(bench, fields); },
-            .kernels = limits_of(bench),
-            .speed_gates = speed_gates_of(bench)};
+            .kernels = gemm_limits(bench),
+            .speed_gates = gemm_speed_gates(bench)};
   card.emulated = {"m=520,n=320,k=336", "m=300,n=272,k=48",   "m=520,n=320,k=48",
                    "m=300,n=272,k=720", "m=2060,n=320,k=208", "m=2060,n=272,k=208"};
   if (bench.a == DType::kE4M3 || bench.a == DType::kI8) {
@@ -240,8 +241,7 @@ Card gemm_card(std::string name, std::string operation, const GemmProblem& bench
   }
   if (bench.epilogue == GemmEpilogue::kPosition) {
     card.emulated.emplace_back("m=192,n=320,k=336,tokens=12");
-    // A tile spans many images with few tokens each; the number of rows does not fill the tiles and
-    // is odd.
+    // A tile spans many images with few tokens each, and the last tile is partial.
     card.emulated.emplace_back("m=376,n=320,k=48,tokens=4");
     card.emulated.emplace_back("m=752,n=272,k=48,tokens=8");
   }

@@ -21,8 +21,8 @@ using ops::reference::gelu_tanh;
 
 constexpr double kSpread = 1.3;  // standard deviation of y
 
-/// Returns a distribution whose values use the range in which the type has the most precision.
-Draw draw_of(DType type, double width_of_float) {
+/// Returns a distribution whose values lie in the range in which the type is most precise.
+Draw operand_draw(DType type, double width_of_float) {
   switch (type) {
     case DType::kE4M3:
     case DType::kMXFP8:
@@ -36,18 +36,19 @@ Draw draw_of(DType type, double width_of_float) {
   }
 }
 
-/// Returns the scale of one-byte outputs: results up to 14 fit into e4m3, up to 8 into i8.
+/// Returns the scale of one-byte outputs: results up to 14 are representable in e4m3, up to 8 in
+/// i8.
 double output_scale(DType type) {
   return type == DType::kI8 ? 8.0 / (127 + ops::kGeluI8Offset) : 1.0 / 32;
 }
 
-bool one_byte(DType type) {
+bool is_one_byte(DType type) {
   return size_of(type) == 1;
 }
 
-/// Returns whether each output column has a scale.
+/// Returns whether operands of this type have a scale per column of the output.
 bool has_column_scale(DType type) {
-  return one_byte(type) && type != DType::kMXFP8;
+  return is_one_byte(type) && type != DType::kMXFP8;
 }
 
 /// Returns the type of the elements without their block scales.
@@ -56,7 +57,7 @@ DType number_type(DType type) {
 }
 
 /// Returns block scales for a matrix such that its values have a standard deviation of about
-/// `width`: powers of two around one, so that most neighbours differ.
+/// `width`: powers of two around one, most of which differ from their neighbours.
 Tensor drawn_scales(const std::string& name, std::int64_t rows, std::int64_t columns,
                     const Draw& numbers, double width, std::uint64_t seed) {
   constexpr Draw kPowers{126.5, 1.0};
@@ -68,8 +69,8 @@ Tensor drawn_scales(const std::string& name, std::int64_t rows, std::int64_t col
 
 GemmTensors drawn(const GemmProblem& problem, std::uint64_t seed) {
   const auto k = static_cast<double>(problem.k);
-  const Draw a = draw_of(problem.a, 1.0);
-  const Draw b = draw_of(problem.b, kSpread / std::sqrt(k));
+  const Draw a = operand_draw(problem.a, 1.0);
+  const Draw b = operand_draw(problem.b, kSpread / std::sqrt(k));
   GemmTensors tensors;
   tensors.a = Tensor::random("a", number_type(problem.a), problem.m, problem.k, a, seed * 7);
   tensors.b = Tensor::random("b", number_type(problem.b), problem.n, problem.k, b, seed * 7 + 1);
@@ -95,8 +96,8 @@ GemmTensors drawn(const GemmProblem& problem, std::uint64_t seed) {
         Tensor::random("row_scale", DType::kF32, 1, problem.m, {1.0, 0.2}, seed * 7 + 5);
   }
   if (problem.row_norm) {
-    // Scale and shift are arbitrary to the kernel; their ranges differ, so that exchanging them
-    // shows.
+    // The kernel accepts any scale and shift; their ranges differ, so that exchanging them is
+    // detected.
     tensors.row_norm =
         Tensor::random("row_norm", DType::kF32, problem.m, 2, {0.8, 0.4}, seed * 7 + 4);
     tensors.column_sum =
@@ -156,10 +157,10 @@ OutputSpec GemmWorkload::output() const {
 
 gpu::GemmOperands GemmWorkload::gemm_operands(const Operands& operands) const {
   const auto address = [&](const Tensor& tensor) -> gpu::DevicePtr {
-    const auto found = std::ranges::find(inputs_, tensor.name(), &Tensor::name);
-    return found == inputs_.end()
+    const auto match = std::ranges::find(inputs_, tensor.name(), &Tensor::name);
+    return match == inputs_.end()
                ? 0
-               : operands.inputs[static_cast<std::size_t>(found - inputs_.begin())];
+               : operands.inputs[static_cast<std::size_t>(match - inputs_.begin())];
   };
   return {.a = address(tensors_.a),
           .b = address(tensors_.b),
@@ -286,7 +287,7 @@ void GemmWorkload::compute(const Tile& tile, std::span<double> values) const {
       y = y * element(tensors_.row_norm, row, 0) +
           element(tensors_.row_norm, row, 1) * element(tensors_.column_sum, 0, column);
     }
-    // Frameworks fuse the bias into the matrix product; each later step writes a tensor of its own.
+    // Frameworks fuse the bias into the matrix product; each later step writes a separate tensor.
     switch (problem_.epilogue) {
       case GemmEpilogue::kBias:
         y += element(tensors_.bias, 0, column);
@@ -337,7 +338,8 @@ std::vector<Mutant> GemmWorkload::mutants() const {
   const auto add = [&](const char* name, Tensor GemmTensors::* which, const Tensor& tensor) {
     all.push_back({name, with_tensor(which, tensor)});
   };
-  constexpr std::int64_t kUnit = 16;  // bytes or elements that copies and swizzles move as one
+  // Number of bytes or elements that copies and swizzles move as a unit.
+  constexpr std::int64_t kUnit = 16;
   if (problem_.k >= 2 * kUnit) {
     add("permute K", &GemmTensors::b, tensors_.b.columns_swapped(0, kUnit, kUnit));
   }
@@ -378,8 +380,8 @@ std::vector<Mutant> GemmWorkload::block_mutants() const {
   std::vector<Mutant> all;
   if (problem_.output == DType::kMXFP8) {
     for (const auto& [name, mistake] : kScaleMistakes) {
-      all.push_back(mutant_with(fmt::format("{}, of the result", name),
-                                &GemmWorkload::output_mistake_, mistake));
+      all.push_back(
+          mutant_with(fmt::format("result: {}", name), &GemmWorkload::output_mistake_, mistake));
     }
   }
   const ops::BlockScales layout{problem_.m, problem_.k};
@@ -387,7 +389,7 @@ std::vector<Mutant> GemmWorkload::block_mutants() const {
     return all;
   }
   const Tensor& scales = tensors_.a_scales;
-  // Adds a mutant in which each row and block uses the scale at another position.
+  // Adds a mutant in which each block uses the scale at the position that place_of() returns.
   const auto add = [&](const char* name, const auto& place_of, int powers = 0) {
     std::vector<double> changed(static_cast<std::size_t>(scales.count()));
     for (std::int64_t row = 0; row < problem_.m; ++row) {
@@ -409,16 +411,16 @@ std::vector<Mutant> GemmWorkload::block_mutants() const {
     return layout.place((row + 1) % problem_.m, block);
   });
   add(
-      "scale off by one power",
+      "scale off by a factor of two",
       [&](std::int64_t row, std::int64_t block) { return layout.place(row, block); }, 1);
   add("scales row by row, not in atoms",
       [&](std::int64_t row, std::int64_t block) { return row * layout.blocks() + block; });
-  add("scales of blocks of 16",
+  add("scales applied to blocks of 16",
       [&](std::int64_t row, std::int64_t block) { return layout.place(row, block / 2); });
   return all;
 }
 
-// Bias and norms are applied as torch does it; a kernel may fold them in differently.
+// The task applies bias and norms in torch's order; a kernel may combine them in other ways.
 TorchTask GemmWorkload::torch_task() const {
   if (problem_.a == DType::kMXFP8 || problem_.output == DType::kMXFP8) {
     return {.why_not = "plain torch has no block-scaled types"};
@@ -432,12 +434,12 @@ TorchTask GemmWorkload::torch_task() const {
   if (position) {
     task.weight(tensors_.position, tensors_.position.type());
   } else {
-    task.weight(tensors_.bias, one_byte(problem_.a) ? DType::kF32 : problem_.a);
+    task.weight(tensors_.bias, is_one_byte(problem_.a) ? DType::kF32 : problem_.a);
   }
-  if (one_byte(problem_.a)) {
+  if (is_one_byte(problem_.a)) {
     task.weight(tensors_.column_scale, DType::kF32);
     lines +=
-        "wide = self.column_scale.dtype  # plain torch multiplies no types of one byte\n"
+        "wide = self.column_scale.dtype  # plain torch cannot multiply one-byte types\n"
         "y = a.to(wide) @ self.b.to(wide).t() * self.column_scale\n";
     if (problem_.row_scale) {
       task.input(tensors_.row_scale, {problem_.m, 1});
@@ -469,7 +471,7 @@ TorchTask GemmWorkload::torch_task() const {
                                  problem_.m / problem_.tokens + 1, problem_.m);
       break;
   }
-  if (one_byte(problem_.output)) {
+  if (is_one_byte(problem_.output)) {
     const OutputSpec spec = output();
     lines += fmt::format("y = y / {} - {}\n", spec.scale, spec.offset);
     lines += problem_.output == DType::kI8 ? "y = y.round().clamp(-128, 127)\n"
@@ -479,7 +481,7 @@ TorchTask GemmWorkload::torch_task() const {
   return task;
 }
 
-// An epilogue with a maximum or minimum could drop a NaN.
+// Checks that NaN propagates, which an epilogue that computes a maximum or minimum could break.
 Poisoned GemmWorkload::poisoned() const {
   const bool floats = problem_.a == DType::kBF16 || number_type(problem_.a) == DType::kE4M3;
   if (problem_.output == DType::kI8 || !(floats || problem_.row_scale)) {

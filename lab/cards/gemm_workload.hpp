@@ -1,4 +1,4 @@
-// GEMM as a workload: drawn operands, the exact result, mistakes, and cuBLASLt beside it.
+// GEMM as a workload: random operands, the exact result, mutants, and cuBLASLt for comparison.
 #pragma once
 
 #include <memory>
@@ -15,14 +15,14 @@ namespace fovea::lab {
 /// The tensors of a problem; unused ones are empty.
 struct GemmTensors {
   Tensor a, b, bias, column_scale, row_scale, row_norm, column_sum, position;
-  Tensor a_scales, b_scales;  // block scales: the bytes of the atoms, one atom per row
+  Tensor a_scales, b_scales;  // bytes of the block scales, one atom per row
   Tensor residual;
 };
 
 class GemmWorkload final : public OperatorWorkload<GemmWorkload, gpu::GemmProblem> {
  public:
-  /// Draws inputs such that y has a standard deviation near 1 and bias, position and residual
-  /// matter relative to it: GELU is then evaluated around zero, where it is nonlinear.
+  /// Draws inputs such that y has a standard deviation near 1, so that GELU is evaluated around
+  /// zero, where it is nonlinear; bias, position and residual are of comparable size.
   GemmWorkload(const gpu::GemmProblem& problem, std::uint64_t seed);
 
   [[nodiscard]] OutputSpec output() const override;
@@ -66,11 +66,11 @@ class GemmWorkload final : public OperatorWorkload<GemmWorkload, gpu::GemmProble
   /// Returns a copy in which one of the tensors is replaced.
   [[nodiscard]] std::shared_ptr<const Workload> with_tensor(Tensor GemmTensors::* which,
                                                             const Tensor& tensor) const;
-  /// Sets the inputs to all tensors that are not empty.
+  /// Sets the list of inputs to all tensors that are not empty.
   void gather_inputs();
 
   GemmTensors tensors_;
-  ScaleMistake output_mistake_ = ScaleMistake::kNone;  // of a result in MXFP8
+  ScaleMistake output_mistake_ = ScaleMistake::kNone;  // mistake in the scales of an MXFP8 result
 };
 
 }  // namespace fovea::lab

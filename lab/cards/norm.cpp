@@ -20,37 +20,36 @@ namespace fovea::lab {
 namespace {
 
 using ops::reference::Moments;
-using ops::reference::moments_of;
 using ops::reference::normalise_row;
+using ops::reference::row_moments;
 
-// Rows have a mean as large as their deviation, so that leaving the mean in, or out of the
-// variance, shows.
+// Rows have a mean of about their standard deviation, so that ignoring the mean changes the result.
 constexpr Draw kRowDraw{0.5, 0.7};
 
-/// Moments as a kernel computes them that forgets to subtract the mean.
+/// Returns the moments that a kernel would compute if it did not subtract the mean.
 template <typename Number>
 Moments<Number> without_mean(const Moments<Number>& moments) {
   return {.mean = 0, .variance = moments.variance + moments.mean * moments.mean};
 }
 
-/// A workload whose first input is the rows to normalise.
-template <typename Own, typename Problem>
-class RowsWorkload : public OperatorWorkload<Own, Problem> {
+/// Base class of workloads whose first input consists of rows to normalise.
+template <typename Derived, typename Problem>
+class RowsWorkload : public OperatorWorkload<Derived, Problem> {
  public:
-  // NOLINTNEXTLINE(bugprone-crtp-constructor-accessibility): one class inherits it
+  // NOLINTNEXTLINE(bugprone-crtp-constructor-accessibility): several classes derive from it
   RowsWorkload(const Problem& problem, std::uint64_t seed)
-      : OperatorWorkload<Own, Problem>(
+      : OperatorWorkload<Derived, Problem>(
             problem,
             {Tensor::random("x", problem.input, problem.rows, problem.width, kRowDraw, seed * 3)}) {
   }
 
   [[nodiscard]] bool is_of_rows() const override { return true; }
   [[nodiscard]] double flops() const override {
-    constexpr double kFlopsAnElement = 8.0;  // sums, squares, scaling
-    return kFlopsAnElement * static_cast<double>(x().count());
+    constexpr double kFlopsPerElement = 8.0;  // for sums, squares and scaling
+    return kFlopsPerElement * static_cast<double>(x().count());
   }
   [[nodiscard]] DType operand_type() const override { return x().type(); }
-  // A row scale hides a NaN in integer outputs, and so does a maximum.
+  // A NaN has to reach the output or its row scale; computing a maximum could drop it.
   [[nodiscard]] Poisoned poisoned() const override {
     const std::int64_t row = x().rows() / 2;
     return {this->with_input(0, x().with_value(row, x().columns() - 1, std::nan(""))), row};
@@ -102,7 +101,7 @@ class NormWorkload final : public RowsWorkload<NormWorkload, ops::LayerNormProbl
       normalise<float>(tile.row + r, row);
       float scale = 1.0F;
       if (size_of(problem_.output) == 1) {
-        // A framework quantises the bf16 tensor that its LayerNorm has stored.
+        // A framework quantises the bf16 tensor that its LayerNorm stores.
         for (float& value : row) {
           value = rounded(DType::kBF16, double{value});
         }
@@ -130,7 +129,7 @@ class NormWorkload final : public RowsWorkload<NormWorkload, ops::LayerNormProbl
         {"skip weight", with_input(kWeight, weight.filled(1.0))},
         {"skip bias", with_input(kBias, inputs_[kBias].filled(0.0))},
         {"weight of the neighbouring column", with_input(kWeight, weight.neighbours_swapped())},
-        {"rows one off", with_input(0, x().rows_moved(1))},
+        {"rows shifted by one", with_input(0, x().rows_moved(1))},
         mutant_with("skip the mean", &NormWorkload::skip_mean_, true)};
     if (in_blocks()) {
       for (const auto& [name, mistake] : kScaleMistakes) {
@@ -168,12 +167,12 @@ class NormWorkload final : public RowsWorkload<NormWorkload, ops::LayerNormProbl
     const std::vector<float> row = x().row(index);
     const std::vector<float> weight = inputs_[kWeight].row(0);
     const std::vector<float> bias = inputs_[kBias].row(0);
-    const Moments<Number> moments = moments_of<Number>(std::span(row));
+    const Moments<Number> moments = row_moments<Number>(std::span(row));
     normalise_row<Number>(std::span(row), skip_mean_ ? without_mean(moments) : moments,
                           problem_.eps, std::span(weight), std::span(bias), values);
   }
 
-  bool skip_mean_ = false;  // mutant: the mean is not subtracted
+  bool skip_mean_ = false;  // set in a mutant: the mean is not subtracted
   ScaleMistake scale_mistake_ = ScaleMistake::kNone;
 };
 
@@ -198,7 +197,7 @@ class RowNormWorkload final : public RowsWorkload<RowNormWorkload, gpu::RowNormP
   }
   [[nodiscard]] std::vector<Mutant> mutants() const override {
     return {
-        {"rows one off", with_input(0, x().rows_moved(1))},
+        {"rows shifted by one", with_input(0, x().rows_moved(1))},
         mutant_with("skip the mean", &RowNormWorkload::mistake_, Mistake::kNoMean),
         mutant_with("divide by width - 1", &RowNormWorkload::mistake_, Mistake::kSampleVariance)};
   }
@@ -221,7 +220,7 @@ class RowNormWorkload final : public RowsWorkload<RowNormWorkload, gpu::RowNormP
     auto to = values.begin();
     for (std::int64_t index = tile.row; index < tile.row + tile.rows; ++index) {
       const std::vector<float> row = x().row(index);
-      Moments<Number> moments = moments_of<Number>(std::span(row));
+      Moments<Number> moments = row_moments<Number>(std::span(row));
       if (mistake_ == Mistake::kNoMean) {
         moments = without_mean(moments);
       } else if (mistake_ == Mistake::kSampleVariance) {
@@ -241,13 +240,13 @@ class RowNormWorkload final : public RowsWorkload<RowNormWorkload, gpu::RowNormP
 
 constexpr std::int64_t kTimedWidth = 768;
 
-/// Returns the cases: small ones with widths below and above what a kernel's registers hold, and
-/// those of so400m and giant (the one with 197 rows has the mutants), then the timed one.
+/// Returns small cases, with widths below and above those that fit into a kernel's registers and
+/// the widths of so400m and giant, then the timed case. The case with 197 rows has mutants.
 template <typename Measured, typename Problem>
-std::vector<Case> norm_cases(Problem problem, std::int64_t rows_of_least_width) {
+std::vector<Case> norm_cases(Problem problem, std::int64_t min_width_rows) {
   std::vector<Case> cases;
   for (const auto& [rows, width] :
-       std::initializer_list<std::pair<std::int64_t, std::int64_t>>{{rows_of_least_width, 8},
+       std::initializer_list<std::pair<std::int64_t, std::int64_t>>{{min_width_rows, 8},
                                                                     {3, 768},
                                                                     {197, 776},
                                                                     {1001, 1024},
@@ -270,11 +269,11 @@ std::vector<ProfileGate> norm_gates(const std::vector<Case>& cases) {
   return {{.case_name = cases.back().name,
            .ctas_per_sm = 6,
            .ctas_reason =
-               "each warp has a row of 1.5 KiB under way; 24 warps hide a latency of 1 us "
+               "each warp has a row of 1.5 KiB in flight; 24 warps hide a latency of 1 us "
                "at the copy rate"}};
 }
 
-/// Returns the timed case with the sizes that the user gave.
+/// Returns a function that makes the timed case, with the problem's fields set by the user.
 template <typename Measured, typename Problem>
 std::function<Case(ProblemFields&)> norm_with(Problem problem) {
   return [problem](ProblemFields& fields) {
@@ -309,7 +308,7 @@ Card row_norm_card() {
   Card card;
   card.name = "row_norm";
   card.operation = "1 / deviation and -mean / deviation of rows, bf16 -> f32";
-  // Results are f32: so few roundings differ that a ratio to the framework's error would be random.
+  // Results are f32: the framework's error is so small that a ratio to it would be random.
   card.cases = norm_cases<RowNormWorkload>(gpu::RowNormProblem{}, 129);
   card.problem = norm_with<RowNormWorkload>(gpu::RowNormProblem{});
   card.gates = norm_gates(card.cases);

@@ -1,4 +1,4 @@
-// Cards of the kernels around the patch embedding: exact copies, compared bit for bit.
+// Cards of the copying kernels around the patch embedding, whose results are compared bit for bit.
 #include "gpu/launch/pixels.hpp"
 
 #include <algorithm>
@@ -16,13 +16,13 @@
 namespace fovea::lab {
 namespace {
 
-/// One of two kernels: widens rows of `width` pixels to rows of `stride` bf16, or repeats a row of
-/// `width` `rows` times.
+/// Problem of one of two kernels, which converts rows of `width` pixels to rows of `stride` bf16
+/// numbers, or repeats a row of `width` numbers `rows` times.
 struct PixelsProblem {
   bool repeat = false;
   std::int64_t rows = 0;
   std::int64_t width = 0;
-  std::int64_t stride = 0;  // length of a widened row
+  std::int64_t stride = 0;  // length of a converted row
 };
 
 std::string to_string(const PixelsProblem& problem) {
@@ -114,7 +114,7 @@ Card pixels_card(std::string name, std::string operation, const std::vector<Pixe
   card.gates = {{.case_name = card.cases.back().name,
                  .ctas_per_sm = 8,
                  .ctas_reason =
-                     "2,048 threads, each with 16 bytes under way, hide a latency of 1 us "
+                     "2,048 threads, each with 16 bytes in flight, hide a latency of 1 us "
                      "at the copy rate"}};
   card.tolerance = {.difference = 0.0, .tile_difference = 0.0};
   card.kernels = {{.kernel = card.name, .registers = 64, .shared_bytes = 0}};
@@ -130,11 +130,11 @@ std::vector<Card> pixels_cards() {
   const auto repeat = [](std::int64_t rows, std::int64_t width) {
     return PixelsProblem{.repeat = true, .rows = rows, .width = width};
   };
-  return {pixels_card("pixels_widen", "u8 pixels less their centre, as bf16",
+  return {pixels_card("pixels_widen", "u8 pixels minus their centre, as bf16",
                       {widen(1, 16, 16), widen(3, 768, 768), widen(729, 588, 592), widen(50, 3, 8),
                        widen(13, 24, 32)},
                       widen(kTimedRows, 768, 768)),
-          pixels_card("pixels_repeat", "the position table under every image",
+          pixels_card("pixels_repeat", "the position table, repeated for every image",
                       {repeat(1, 8), repeat(3, 768), repeat(65, 1000)}, repeat(1184, 196 * 768))};
 }
 

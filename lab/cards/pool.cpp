@@ -1,4 +1,4 @@
-// The card of the pooling head: from tokens to embeddings in a few kernel launches.
+// The card of the pooling head, which computes embeddings from tokens in a few kernel launches.
 #include "gpu/launch/pool.hpp"
 
 #include <algorithm>
@@ -19,11 +19,11 @@
 namespace fovea::lab {
 namespace {
 
+using ops::reference::attention_scores;
 using ops::reference::dot;
 using ops::reference::gelu_tanh;
-using ops::reference::moments_of;
 using ops::reference::normalise_row;
-using ops::reference::scores_of;
+using ops::reference::row_moments;
 using ops::reference::weigh_rows;
 
 enum Input : std::size_t {
@@ -42,13 +42,13 @@ enum Input : std::size_t {
   kFc2Bias,
 };
 
-constexpr double kScoreSpread = 1.5;  // neither flat nor a choice of one token
+constexpr double kScoreSpread = 1.5;  // a softmax that is neither flat nor one-hot
 
-// Tokens whose mean and deviation are not those of a normalised row, so that skipping the norm
-// shows.
+// Tokens whose mean and deviation differ from those of a normalised row, so that skipping the norm
+// changes the result.
 constexpr Draw kTokenDraw{0.6, 1.5};
 
-/// Adds the keys, packed as the kernel expects them, to the inputs.
+/// Sets the inputs for the keys, packed as the kernel expects them.
 void set_keys(std::vector<Tensor>& inputs, const Tensor& keys) {
   std::vector<float> values(static_cast<std::size_t>(keys.count()));
   keys.read(0, values);
@@ -57,7 +57,7 @@ void set_keys(std::vector<Tensor>& inputs, const Tensor& keys) {
   inputs[kKeySums] = Tensor::raw("key sums", std::as_bytes(std::span(packed.sums)));
 }
 
-/// Rounds like a framework that stores every tensor in bf16.
+/// Rounds a value to bf16, as a framework does that stores every tensor in bf16.
 template <typename Number>
 Number bf16(Number value) {
   return stored(DType::kBF16, value);
@@ -173,7 +173,8 @@ class PoolWorkload final : public OperatorWorkload<PoolWorkload, ops::PoolProble
     for (std::size_t input = kNormWeight; input < inputs_.size(); ++input) {
       task.weight(inputs_[input], DType::kBF16);
     }
-    // Each head's part of the value layer sees the tokens' mean by that head's weights.
+    // Each head's part of the value layer is applied to the mean of the tokens, weighted with that
+    // head's probabilities.
     task.forward = fmt::format(
         "x = F.layer_norm(x, ({0},), eps={1})\n"
         "mean = torch.softmax(x @ self.keys.t(), 1).transpose(1, 2) @ x\n"
@@ -207,7 +208,7 @@ class PoolWorkload final : public OperatorWorkload<PoolWorkload, ops::PoolProble
     std::once_flag computed;
     std::vector<Number> embedding;
   };
-  /// Cache of what was computed for each image.
+  /// Cache of the embeddings computed for each image.
   struct KnownImages {
     std::vector<Known<double>> exact;
     std::vector<Known<float>> rounded;
@@ -237,7 +238,7 @@ class PoolWorkload final : public OperatorWorkload<PoolWorkload, ops::PoolProble
     for (std::size_t token = 0; token < tokens && defect_ != Defect::kSkipInputNorm; ++token) {
       const auto row = std::span(x).subspan(token * hidden, hidden);
       const std::span<const Number> from = row;
-      normalise_row<Number>(from, moments_of<Number>(from), problem_.eps, std::span(ones),
+      normalise_row<Number>(from, row_moments<Number>(from), problem_.eps, std::span(ones),
                             std::span(zeros), row);
     }
     store(x);
@@ -248,7 +249,8 @@ class PoolWorkload final : public OperatorWorkload<PoolWorkload, ops::PoolProble
     for (std::int64_t head = 0; head < problem_.heads; ++head) {
       const std::vector<float> drawn_key = keys_.row(head);
       const std::vector<Number> key(drawn_key.begin(), drawn_key.end());
-      std::vector<Number> scores = scores_of<Number>(std::span<const Number>(key), rows, 1.0);
+      std::vector<Number> scores =
+          attention_scores<Number>(std::span<const Number>(key), rows, 1.0);
       weigh_rows<Number>(scores, rows, mean, bf16<Number>);
       store(mean);
       const std::vector<Number> part =
@@ -265,7 +267,7 @@ class PoolWorkload final : public OperatorWorkload<PoolWorkload, ops::PoolProble
     const std::vector<float> norm_weight = inputs_[kNormWeight].row(0);
     const std::vector<float> norm_bias = inputs_[kNormBias].row(0);
     std::vector<Number> normed(hidden);
-    normalise_row<Number>(row, moments_of<Number>(row), problem_.eps,
+    normalise_row<Number>(row, row_moments<Number>(row), problem_.eps,
                           std::span<const float>(norm_weight), std::span<const float>(norm_bias),
                           normed);
     store(normed);
@@ -286,7 +288,8 @@ class PoolWorkload final : public OperatorWorkload<PoolWorkload, ops::PoolProble
   /// Computes a tile of embeddings; each image is computed once, however many tiles need it.
   template <typename Number>
   void fill(const Tile& tile, std::span<double> values, std::vector<Known<Number>>& known) const {
-    // Neighbouring tiles need the same images in parallel, so each starts with a different one.
+    // Neighbouring tiles are computed in parallel and need the same images, so each starts with a
+    // different image.
     const std::int64_t shift = tile.column * tile.rows / problem_.hidden;
     for (std::int64_t i = 0; i < tile.rows; ++i) {
       const std::int64_t row = (i + shift) % tile.rows;
@@ -318,11 +321,11 @@ std::vector<Card> pool_cards() {
                          .mlp = size.mlp,
                          .input = DType::kBF16});
   };
-  Card card{
-      .name = "pool",
-      .operation = "the pooling head: layer norm, attention of the folded probe, then its MLP",
-      .first_arch = 80};
-  // Sizes of base, so400m and giant; one image, some, and more than the kernels for few rows take.
+  Card card{.name = "pool",
+            .operation = "the pooling head: layer norm, attention of the folded probe, then an MLP",
+            .first_arch = 80};
+  // Sizes of base, so400m and giant; one image, a few, and more than the kernels for few rows
+  // support.
   for (const Size& size :
        {Size{1, 196, 12, 768, 3072}, Size{3, 256, 16, 1152, 4304}, Size{5, 64, 16, 1536, 6144},
         Size{33, 49, 4, 256, 1024}, Size{290, 17, 4, 64, 128}, Size{270, 33, 6, 144, 208},
@@ -331,8 +334,9 @@ std::vector<Card> pool_cards() {
         {.mutants = size.images == 33, .small = size.hidden <= 768 || size.mlp <= 128}));
   }
   for (const std::int64_t images : {std::int64_t{1}, std::int64_t{1024}}) {
-    Case timed = pool_case({images, 196, 12, 768, 3072})
-                     .used({.check = images > 1, .bench = true});  // one image is checked above
+    Case timed =
+        pool_case({images, 196, 12, 768, 3072})
+            .used({.check = images > 1, .bench = true});  // the case of one image is checked above
     if (images == 1) {
       timed.name += "_alone";
     }
@@ -347,10 +351,10 @@ std::vector<Card> pool_cards() {
     fields.take("hidden", size.hidden, {.min = 16, .max = 4096, .step = 16});
     fields.take("mlp", size.mlp, {.min = 16, .max = 16384, .step = 16});
     if (size.hidden % size.heads != 0) {
-      fail("the problem's {} heads do not divide its {} columns", size.heads, size.hidden);
+      fail("the problem's {} columns are not a multiple of its {} heads", size.hidden, size.heads);
     }
     require_size("tokens", size.images * size.tokens, size.hidden);
-    // Dropping one of more tokens is not detectable.
+    // Dropping the last of more tokens could not be detected.
     return pool_case(size).used({.mutants = size.images >= 16 && size.tokens <= 64});
   };
   // The launches read the tokens twice: for the scores, and for the weighted mean.

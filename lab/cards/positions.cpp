@@ -82,10 +82,10 @@ class PositionsWorkload final : public OperatorWorkload<PositionsWorkload, Resiz
   }
   [[nodiscard]] std::vector<Mutant> mutants() const override {
     constexpr auto kMember = &PositionsWorkload::mistake_;
-    return {{"rows of the table one off", with_input(0, inputs_[0].rows_moved(1))},
+    return {{"rows of the table shifted by one", with_input(0, inputs_[0].rows_moved(1))},
             mutant_with("height and width swapped", kMember, Mistake::kSwapped),
-            mutant_with("the neighbouring patch", kMember, Mistake::kNextPatch),
-            mutant_with("the nearest position", kMember, Mistake::kNearest)};
+            mutant_with("position of the neighbouring patch", kMember, Mistake::kNextPatch),
+            mutant_with("nearest position instead of interpolation", kMember, Mistake::kNearest)};
   }
   [[nodiscard]] TorchTask torch_task() const override {
     TorchTask task;
@@ -103,22 +103,22 @@ class PositionsWorkload final : public OperatorWorkload<PositionsWorkload, Resiz
     return task;
   }
   [[nodiscard]] double flops() const override {
-    constexpr double kMinCells = 4;  // cells of the table that are read per patch
+    constexpr double kMinCells = 4;  // minimal number of cells of the table that are read per patch
     return 2 * kMinCells * static_cast<double>(problem_.rows() * problem_.width);
   }
 
  private:
   enum class Mistake : std::uint8_t { kNone, kSwapped, kNextPatch, kNearest };
 
-  /// Returns the weights of the table's rows along one axis.
+  /// Returns the weights of the table's cells along one axis.
   [[nodiscard]] std::vector<double> weights(std::int64_t index, std::int64_t count) const {
-    std::vector<double> found = ops::reference::interpolation(index, count, problem_.side);
+    std::vector<double> result = ops::reference::interpolation(index, count, problem_.side);
     if (mistake_ == Mistake::kNearest) {
-      const auto largest = std::ranges::max_element(found) - found.begin();
-      std::ranges::fill(found, 0.0);
-      found[static_cast<std::size_t>(largest)] = 1.0;
+      const auto largest = std::ranges::max_element(result) - result.begin();
+      std::ranges::fill(result, 0.0);
+      result[static_cast<std::size_t>(largest)] = 1.0;
     }
-    return found;
+    return result;
   }
 
   template <typename Number>
@@ -154,7 +154,7 @@ class PositionsWorkload final : public OperatorWorkload<PositionsWorkload, Resiz
   Mistake mistake_ = Mistake::kNone;
 };
 
-/// Returns grids with the proportions of photos, at most 256 patches each, repeated cyclically.
+/// Returns grids with the aspect ratios of photos, at most 256 patches each, repeated cyclically.
 std::vector<PatchGrid> photos(std::int64_t count) {
   constexpr PatchGrid kPhotos[] = {{14, 18}, {18, 14}, {13, 19}, {19, 13},
                                    {12, 21}, {21, 12}, {16, 16}, {9, 28}};
@@ -194,8 +194,8 @@ std::vector<Card> positions_cards() {
     return case_with(problem).used({.mutants = problem.side > 2});
   };
   card.gates = {{.case_name = card.cases.back().name,
-                 .reason = "a patch reads four cells or more of the table, which lies in the L2 "
-                           "cache and not in the device's memory",
+                 .reason = "a patch reads four or more cells of the table, which come from the L2 "
+                           "cache rather than device memory",
                  .reach = 0.1,
                  .min_occupancy = 0.5,
                  .ctas_per_sm = 4,

@@ -1,4 +1,4 @@
-// Parses the fields of a problem.
+// Parses the fields of a problem such as "m=4099,n=1728".
 #include "lab/cards/problem_fields.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ ProblemFields::ProblemFields(std::string_view text) {
     text.remove_prefix(std::min(text.size(), field.size() + 1));
     const std::size_t equals = field.find('=');
     if (equals == 0 || equals == std::string_view::npos || equals + 1 == field.size()) {
-      fail("a problem is written as name=value,name=value; '{}' is not of this form", field);
+      fail("cannot parse the problem: '{}' is not of the form name=value", field);
     }
     const std::string_view name = field.substr(0, equals);
     if (find(name) != nullptr) {
@@ -27,8 +27,8 @@ ProblemFields::ProblemFields(std::string_view text) {
 }
 
 ProblemFields::Field* ProblemFields::find(std::string_view name) {
-  const auto found = std::ranges::find(fields_, name, &Field::name);
-  return found == fields_.end() ? nullptr : &*found;
+  const auto match = std::ranges::find(fields_, name, &Field::name);
+  return match == fields_.end() ? nullptr : &*match;
 }
 
 bool ProblemFields::take(std::string_view name, std::int64_t& value, const FieldRange& range) {
@@ -42,7 +42,7 @@ bool ProblemFields::take(std::string_view name, std::int64_t& value, const Field
   const auto [last, error] = std::from_chars(field->value.data(), end, value);
   if (error != std::errc{} || last != end || value < range.min || value > range.max ||
       value % range.step != 0) {
-    fail("the problem's {} = {} must be a {} from {} to {}", name, field->value,
+    fail("the problem's {} = {} is not a {} from {} to {}", name, field->value,
          range.step == 1 ? std::string("whole number") : fmt::format("multiple of {}", range.step),
          range.min, range.max);
   }
@@ -56,22 +56,22 @@ bool ProblemFields::take(std::string_view name, DType& value, std::initializer_l
     return false;
   }
   field->taken = true;
-  const auto* const found = std::ranges::find_if(
+  const auto* const match = std::ranges::find_if(
       types, [&](DType type) { return std::string_view(to_string(type)) == field->value; });
-  if (found == types.end()) {
+  if (match == types.end()) {
     std::vector<std::string_view> names;
     std::ranges::transform(types, std::back_inserter(names),
                            [](DType type) { return std::string_view(to_string(type)); });
-    fail("the problem's {} = {} must be one of: {}", name, field->value, fmt::join(names, ", "));
+    fail("the problem's {} = {} is not one of: {}", name, field->value, fmt::join(names, ", "));
   }
-  value = *found;
+  value = *match;
   return true;
 }
 
 void ProblemFields::finish(std::string_view card) const {
-  const auto left = std::ranges::find(fields_, false, &Field::taken);
-  if (left != fields_.end()) {
-    fail("problems of {} have no field '{}'; there are: {}", card, left->name,
+  const auto unknown = std::ranges::find(fields_, false, &Field::taken);
+  if (unknown != fields_.end()) {
+    fail("problems of {} have no field '{}'; there are: {}", card, unknown->name,
          fmt::join(known_, ", "));
   }
 }

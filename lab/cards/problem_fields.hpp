@@ -1,4 +1,4 @@
-// The fields of a problem that no card lists, as in "m=4099,n=1728,k=1152".
+// Fields of a problem given by the user, as in "m=4099,n=1728,k=1152".
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ struct FieldRange {
   std::int64_t step = 1;
 };
 
-/// Names and values from the command line, which a card's problem function takes one by one.
+/// Names and values from the command line. A card's problem function takes them one by one.
 class ProblemFields {
  public:
-  /// Returns whether the name of a case is a problem in this form.
+  /// Returns whether the name of a case is a list of problem fields.
   [[nodiscard]] static bool are(std::string_view text) {
     return text.find('=') != std::string_view::npos;
   }
@@ -35,7 +35,7 @@ class ProblemFields {
   bool take(std::string_view name, std::int64_t& value, const FieldRange& range = {});
   /// Takes a field whose value must be one of these types.
   bool take(std::string_view name, DType& value, std::initializer_list<DType> types);
-  /// Throws fovea::Error if a field was not taken; it names the field, and the known ones.
+  /// Throws fovea::Error if a field was not taken; the message names it and lists the known fields.
   void finish(std::string_view card) const;
 
  private:
@@ -50,7 +50,7 @@ class ProblemFields {
   std::vector<std::string> known_;
 };
 
-/// Throws fovea::Error if a tensor with so many rows and columns is too large for a GPU.
+/// Throws fovea::Error if a tensor with these numbers of rows and columns is too large for a GPU.
 void require_size(std::string_view tensor, std::int64_t rows, std::int64_t columns);
 
 }  // namespace fovea::lab

@@ -1,4 +1,5 @@
-// Cards of exact search's kernels: bounds compared with float64, lists compared bit for bit.
+// Cards of the exact search's kernels. Bounds are compared with a float64 result, lists bit for
+// bit.
 #include "gpu/launch/search.hpp"
 
 #include <algorithm>
@@ -21,13 +22,13 @@ namespace {
 
 using row_search::kTileRows;
 
-/// Bounds for queries: the best per tile of rows, or those of all rows in `pairs` (query, tile)
-/// pairs.
+/// Bounds of the scores of queries: the best per tile of rows, or those of all rows in `pairs`
+/// pairs (query, tile).
 struct BoundsProblem {
   std::int64_t rows = 0;
   std::int64_t stride = 0;
   std::int64_t queries = 0;
-  std::int64_t pairs = 0;  // 0: the best per tile
+  std::int64_t pairs = 0;  // 0: compute the best per tile
 
   [[nodiscard]] std::int64_t tiles() const { return gpu::search_tiles(rows); }
 };
@@ -63,7 +64,7 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
   BoundsWorkload(const BoundsProblem& problem, std::uint64_t seed)
       : OperatorWorkload(problem), fine_(problem.pairs > 0 || problem.queries <= kFewQueries) {
     std::mt19937_64 random(seed);
-    // Memory for whole tiles: the kernel reads beyond the last row.
+    // The kernel reads whole tiles, beyond the last row.
     const std::int64_t room = problem.tiles() * kTileRows;
     const std::int64_t beyond = row_search::kBytesBeyond / problem.stride + 1;
     inputs_.push_back(Tensor::random("codes", DType::kU8, room + beyond, problem.stride,
@@ -123,8 +124,8 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
   }
   [[nodiscard]] std::vector<Mutant> mutants() const override {
     std::vector<Mutant> all{
-        {"codes one row off", with_input(kCodes, inputs_[kCodes].rows_moved(1))},
-        {"terms one row off", with_input(kTerms, inputs_[kTerms].rows_moved(1))}};
+        {"codes shifted by one row", with_input(kCodes, inputs_[kCodes].rows_moved(1))},
+        {"terms shifted by one row", with_input(kTerms, inputs_[kTerms].rows_moved(1))}};
     const auto add = [&](std::string name, BoundsMistake mistake) {
       all.push_back(mutant_with(std::move(name), &BoundsWorkload::mistake_, mistake));
     };
@@ -132,12 +133,12 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
     add("skip the query's rest", BoundsMistake::kNoLength);
     add("skip the row's rest", BoundsMistake::kNoError);
     add("skip the codes' offset", BoundsMistake::kNoOffset);
-    add("the next query", BoundsMistake::kNextQuery);
+    add("terms of the next query", BoundsMistake::kNextQuery);
     if (fine_) {
       add("skip the low byte", BoundsMistake::kNoLowByte);
     }
     if (problem_.pairs == 0) {
-      add("half a tile", BoundsMistake::kShortTile);
+      add("half of each tile skipped", BoundsMistake::kShortTile);
     }
     return all;
   }
@@ -157,7 +158,7 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
   static constexpr std::size_t kQueries = 2;
   static constexpr std::size_t kQueryTerms = 3;
   static constexpr std::size_t kPairs = 4;
-  static constexpr std::int64_t kFewQueries = 8;  // up to this many queries have 16-bit codes
+  static constexpr std::int64_t kFewQueries = 8;  // maximal number of queries with 16-bit codes
   static constexpr std::int64_t kMaxBatch = 64;
 
   void draw_queries(std::mt19937_64& random, std::uniform_real_distribution<double>& part) {
@@ -192,8 +193,8 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
   };
 
   template <typename Number>
-  [[nodiscard]] RowBounds bounds_of(std::int64_t row, std::span<const float> codes,
-                                    std::int64_t query) const {
+  [[nodiscard]] RowBounds row_bounds(std::int64_t row, std::span<const float> codes,
+                                     std::int64_t query) const {
     if (mistake_ == BoundsMistake::kNextQuery) {
       query = (query + 1) % std::max<std::int64_t>(2, problem_.queries);
     }
@@ -211,7 +212,7 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
     const auto term = [&](std::int64_t which, BoundsMistake without) {
       return mistake_ == without ? Number{0} : static_cast<Number>(inputs_[kTerms].at(row, which));
     };
-    // No mutant leaves out the scale.
+    // Every mutant applies the scale.
     const Number middle = static_cast<Number>(sum) *
                               static_cast<Number>(inputs_[kTerms].at(row, 0)) *
                               static_cast<Number>(other.scale) +
@@ -223,18 +224,18 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
 
   /// Computes the best bounds per tile for queries from `first` on; each row's codes are read once.
   template <typename Number>
-  [[nodiscard]] std::vector<RowBounds> best_of(std::int64_t tile, std::int64_t first,
-                                               std::int64_t count) const {
+  [[nodiscard]] std::vector<RowBounds> tile_bounds(std::int64_t tile, std::int64_t first,
+                                                   std::int64_t count) const {
     const std::int64_t begin = tile * kTileRows;
     const std::int64_t rows = mistake_ == BoundsMistake::kShortTile ? kTileRows / 2 : kTileRows;
     std::vector<RowBounds> best(static_cast<std::size_t>(count));
     for (std::int64_t row = begin; row < std::min(begin + rows, problem_.rows); ++row) {
       const std::vector<float> codes = inputs_[kCodes].row(row);
       for (std::int64_t query = 0; query < count; ++query) {
-        const RowBounds bounds = bounds_of<Number>(row, codes, first + query);
-        RowBounds& known = best[static_cast<std::size_t>(query)];
-        known.lower = std::max(known.lower, bounds.lower);
-        known.upper = std::max(known.upper, bounds.upper);
+        const RowBounds bounds = row_bounds<Number>(row, codes, first + query);
+        RowBounds& best_bounds = best[static_cast<std::size_t>(query)];
+        best_bounds.lower = std::max(best_bounds.lower, bounds.lower);
+        best_bounds.upper = std::max(best_bounds.upper, bounds.upper);
       }
     }
     return best;
@@ -246,7 +247,7 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
       const std::int64_t column = tile.column + i;
       if (problem_.pairs == 0) {
         const std::vector<RowBounds> best =
-            best_of<Number>(column % problem_.tiles(), tile.row, tile.rows);
+            tile_bounds<Number>(column % problem_.tiles(), tile.row, tile.rows);
         for (std::int64_t line = 0; line < tile.rows; ++line) {
           const RowBounds& bounds = best[static_cast<std::size_t>(line)];
           values[static_cast<std::size_t>(line * tile.columns + i)] =
@@ -258,7 +259,7 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
         const row_search::Pair& pair = pairs_[static_cast<std::size_t>(tile.row + line)];
         const std::int64_t row = pair.tile * std::int64_t{kTileRows} + column / 2;
         const RowBounds bounds = row < problem_.rows
-                                     ? bounds_of<Number>(row, inputs_[kCodes].row(row), pair.query)
+                                     ? row_bounds<Number>(row, inputs_[kCodes].row(row), pair.query)
                                      : RowBounds{0, 0};
         values[static_cast<std::size_t>(line * tile.columns + i)] =
             column % 2 == 0 ? bounds.lower : bounds.upper;
@@ -290,7 +291,7 @@ class PickWorkload final : public OperatorWorkload<PickWorkload, gpu::PickProble
   void reference(const Tile& tile, std::span<double> values) const override {
     auto to = values.begin();
     for (std::int64_t query = tile.row; query < tile.row + tile.rows; ++query) {
-      const std::vector<std::uint32_t> words = words_of(query);
+      const std::vector<std::uint32_t> words = output_words(query);
       for (std::int64_t byte = tile.column; byte < tile.column + tile.columns; ++byte) {
         *to++ = words[static_cast<std::size_t>(byte / 4)] >> (byte % 4 * 8) & 0xffU;
       }
@@ -303,8 +304,8 @@ class PickWorkload final : public OperatorWorkload<PickWorkload, gpu::PickProble
     return {{"lower and upper bounds swapped", with_input(0, inputs_[0].rows_moved(1))},
             {"halves of the tiles swapped",
              with_input(0, inputs_[0].columns_swapped(0, problem_.tiles / 2, problem_.tiles / 2))},
-            {"a rank less", changed([](PickWorkload& copy) { ++copy.problem_.rank; }), false},
-            {"one further on in the list",
+            {"rank off by one", changed([](PickWorkload& copy) { ++copy.problem_.rank; }), false},
+            {"one entry of the list skipped",
              changed([](PickWorkload& copy) { ++copy.problem_.skip; }), false}};
   }
   [[nodiscard]] TorchTask torch_task() const override {
@@ -313,25 +314,25 @@ class PickWorkload final : public OperatorWorkload<PickWorkload, gpu::PickProble
   [[nodiscard]] DType operand_type() const override { return DType::kF32; }
 
  private:
-  [[nodiscard]] std::vector<std::uint32_t> words_of(std::int64_t query) const {
+  [[nodiscard]] std::vector<std::uint32_t> output_words(std::int64_t query) const {
     const std::vector<float> lowers = inputs_[0].row(2 * query);
     const std::vector<float> uppers = inputs_[0].row(2 * query + 1);
     std::vector<float> sorted = lowers;
     std::ranges::sort(sorted, std::ranges::greater());
     const auto rank = static_cast<std::size_t>(problem_.rank);
-    const float floor =
+    const float threshold =
         rank <= sorted.size() ? sorted[rank - 1] : -std::numeric_limits<float>::infinity();
     std::vector<std::uint32_t> words(static_cast<std::size_t>(2 + problem_.capacity), 0xffffffffU);
     std::int64_t count = 0;
     for (std::size_t tile = 0; tile < uppers.size(); ++tile) {
-      if (uppers[tile] >= floor) {
-        const std::int64_t place = count++ - problem_.skip;
-        if (place >= 0 && place < problem_.capacity) {
-          words[static_cast<std::size_t>(2 + place)] = static_cast<std::uint32_t>(tile);
+      if (uppers[tile] >= threshold) {
+        const std::int64_t index = count++ - problem_.skip;
+        if (index >= 0 && index < problem_.capacity) {
+          words[static_cast<std::size_t>(2 + index)] = static_cast<std::uint32_t>(tile);
         }
       }
     }
-    words[0] = std::bit_cast<std::uint32_t>(floor);
+    words[0] = std::bit_cast<std::uint32_t>(threshold);
     words[1] = static_cast<std::uint32_t>(count);
     return words;
   }
@@ -372,7 +373,7 @@ Card bounds_card(std::string name, std::string operation, const std::vector<Boun
 
 Card pick_card() {
   Card card{.name = "search_pick",
-            .operation = "which tiles may have rows of the best, by the tiles' bounds",
+            .operation = "the tiles that may contain the best rows, by the tiles' bounds",
             .first_arch = 80};
   const auto pick_case = [](const gpu::PickProblem& problem) {
     return case_of<PickWorkload>(
@@ -386,7 +387,7 @@ Card pick_card() {
         pick_case(problem).used({.mutants = problem.tiles == 1500, .small = true}));
   }
   gpu::PickProblem timed{.tiles = 156250, .rank = 10, .skip = 0, .capacity = 2048};
-  for (const std::int64_t queries : {1, 256}) {  // the second case repeats the first one's check
+  for (const std::int64_t queries : {1, 256}) {  // one of the two cases is checked
     timed.queries = queries;
     card.cases.push_back(pick_case(timed).used({.check = queries == 1, .bench = true}));
   }
@@ -400,12 +401,11 @@ Card pick_card() {
     return pick_case(problem);
   };
   card.tolerance = {.difference = 0.0, .tile_difference = 0.0};
-  card.gates = {
-      {.case_name = card.cases.back().name,
-       .reason = "a CTA reads its query's bounds five times, and meets at barriers between",
-       .reach = 0.1,
-       .min_occupancy = 0,
-       .max_barrier = 0.6}};
+  card.gates = {{.case_name = card.cases.back().name,
+                 .reason = "a CTA reads its query's bounds five times, with barriers in between",
+                 .reach = 0.1,
+                 .min_occupancy = 0,
+                 .max_barrier = 0.6}};
   card.kernels = {{.kernel = "search_pick", .registers = 64, .shared_bytes = 0}};
   return card;
 }
@@ -432,11 +432,11 @@ std::vector<Card> search_cards() {
       {.kernel = "search_scan_*", .sass_has = {"IMMA", "LDG.E.128", "LDS.128"}}};
   cards.back().gates = {
       {.case_name = "q1_rows2000000_bytes768",
-       .reason = "one query's codes are read once, and 64 rows of them become 8 bytes",
+       .reason = "the codes are read once, and the output has 8 bytes per 64 rows",
        .reach = 0.85,
        .ctas_per_sm = 2,
-       .ctas_reason = "the blocks of rows that its warps have under way hide the "
-                      "latency of the memory"}};
+       .ctas_reason = "the blocks of rows that its warps have in flight hide the "
+                      "latency of device memory"}};
   cards.push_back(bounds_card("search_bounds",
                               "codes of rows x codes of queries: the bounds of the rows of tiles",
                               {{.rows = 1, .stride = 64, .queries = 1, .pairs = 1},
@@ -449,10 +449,11 @@ std::vector<Card> search_cards() {
                            .sass_has = {"IMMA", "LDG.E.128"}}};
   cards.back().gates = {
       {.case_name = cards.back().cases.back().name,
-       .reason = "a tile is read for one query, of whose panel a product uses two lines of 16",
+       .reason =
+           "a tile is read for one query, so that a product uses 2 of the 16 rows of a query panel",
        .reach = 0.1,
        .ctas_per_sm = 2,
-       .ctas_reason = "128 registers of a thread let two CTAs in"}};
+       .ctas_reason = "with 128 registers per thread, two CTAs fit into an SM"}};
   cards.push_back(pick_card());
   return cards;
 }

@@ -14,8 +14,8 @@ namespace fovea::lab {
 namespace {
 
 constexpr std::int64_t kDrawBlock = 4'194'301;  // the largest prime below 2^22
-constexpr std::size_t kDrawnAtOnce = 1U << 16;  // elements drawn by one thread, from a seed of its
-                                                // own
+/// Number of elements that a thread draws from one seed.
+constexpr std::size_t kDrawPartSize = 1U << 16;
 
 template <typename T>
 T load_as(const std::byte* data) {
@@ -42,7 +42,7 @@ double clamped(DType type, double value) {
   }
 }
 
-/// Decodes as many elements as `to` holds; the type is dispatched once for all of them.
+/// Decodes `to.size()` elements, with one dispatch on the type for all of them.
 void decode_all(DType type, const std::byte* data, std::span<float> to) {
   const auto each = [&]<typename T>(T, const auto& value_of) {
     for (float& value : to) {
@@ -113,13 +113,13 @@ std::vector<std::byte> drawn(DType type, std::int64_t elements, Draw draw, std::
     std::mt19937_64 engine((seed + 1) * 0x9e3779b97f4a7c15U + part);
     std::normal_distribution<float> normal(static_cast<float>(draw.mean),
                                            static_cast<float>(draw.deviation));
-    const std::size_t first = part * kDrawnAtOnce * size;
-    const std::size_t end = std::min(first + kDrawnAtOnce * size, block.size());
+    const std::size_t first = part * kDrawPartSize * size;
+    const std::size_t end = std::min(first + kDrawPartSize * size, block.size());
     for (std::size_t offset = first; offset < end; offset += size) {
       encode(type, clamped(type, double{normal(engine)}), block.data() + offset);
     }
   };
-  const std::size_t parts = (block.size() / size + kDrawnAtOnce - 1) / kDrawnAtOnce;
+  const std::size_t parts = (block.size() / size + kDrawPartSize - 1) / kDrawPartSize;
   ThreadPool pool(std::min(available_threads(), static_cast<int>(parts)));
   pool.parallel_for(parts, draw_part);
   return block;
@@ -169,7 +169,8 @@ Tensor Tensor::from_values(std::string name, DType type, std::int64_t rows, std:
                            std::span<const double> values) {
   Tensor tensor = uniform(std::move(name), type, rows, columns, 0.0);
   if (static_cast<std::int64_t>(values.size()) != tensor.count()) {
-    fail("tensor {} takes {} values, not {}", tensor.name_, tensor.count(), values.size());
+    fail("tensor {} has {} elements, but got {} values", tensor.name_, tensor.count(),
+         values.size());
   }
   const std::size_t size = size_of(type);
   std::vector<std::byte> block(values.size() * size);
@@ -236,12 +237,12 @@ Tensor Tensor::columns_swapped(std::int64_t first, std::int64_t second, std::int
 }
 
 Tensor Tensor::neighbours_swapped() const {
-  constexpr std::int64_t kLooked = 100;
+  constexpr std::int64_t kMaxCandidates = 100;
   std::int64_t best = 0;
   const auto step = [this](std::int64_t column) {
     return std::abs(at(0, column + 1) - at(0, column));
   };
-  for (std::int64_t column = 1; column + 1 < std::min(columns_, kLooked); ++column) {
+  for (std::int64_t column = 1; column + 1 < std::min(columns_, kMaxCandidates); ++column) {
     best = step(column) > step(best) ? column : best;
   }
   return columns_swapped(best, best + 1, 1);
@@ -249,7 +250,7 @@ Tensor Tensor::neighbours_swapped() const {
 
 Tensor Tensor::with_value(std::int64_t row, std::int64_t column, double value) const {
   const Tensor whole = rearranged(
-      // A block without repetition.
+      // Stores every element, without repetition.
       [this](std::int64_t r, std::int64_t c) { return r * columns_ + c; });
   std::vector<std::byte> block(whole.block().begin(), whole.block().end());
   encode(type_, value,

@@ -16,16 +16,16 @@
 namespace fovea::lab {
 
 /// A normal distribution, clamped to what the type holds. A mean other than zero makes it
-/// asymmetric, so that a lost sign shows.
+/// asymmetric, so that losing a sign changes the result.
 struct Draw {
   double mean = 0.0;
   double deviation = 1.0;
 };
 
-/// A row-major tensor whose elements repeat a randomly drawn block. The block's length is prime, so
-/// that no two rows begin at the same offset in it, and yet tensors of gigabytes need neither host
-/// memory nor an upload. Smaller tensors consist of one block, without repetition. Copies share the
-/// block, which is drawn on first access: constructing a tensor is cheap.
+/// A row-major tensor whose elements repeat a randomly drawn block, so that tensors of gigabytes
+/// need neither as much host memory nor an upload. The block's length is prime, so that no two rows
+/// begin at the same offset in it. Smaller tensors consist of one block, without repetition. Copies
+/// share the block, which is drawn on first access: constructing a tensor is cheap.
 class Tensor {
  public:
   Tensor() = default;
@@ -45,7 +45,8 @@ class Tensor {
   [[nodiscard]] std::int64_t rows() const { return rows_; }
   [[nodiscard]] std::int64_t columns() const { return columns_; }
   [[nodiscard]] std::int64_t count() const { return rows_ * columns_; }
-  /// Returns the distribution that the elements were drawn from, if they were.
+  /// Returns the distribution that the elements were drawn from; meaningful only for random
+  /// tensors.
   [[nodiscard]] Draw draw() const { return draw_; }
   [[nodiscard]] std::size_t bytes() const {
     return static_cast<std::size_t>(count()) * size_of(type_);
@@ -68,14 +69,14 @@ class Tensor {
   /// Returns the repeating block: elements 0, 1, ... as stored.
   [[nodiscard]] std::span<const std::byte> block() const { return block_->bytes(); }
 
-  /// Returns a copy whose rows are rotated up by `count`: the first ones come last. Only for
-  /// tensors without repetition.
+  /// Returns a copy whose rows are rotated up by `count`, so that the first rows become the last.
+  /// Throws fovea::Error if the tensor repeats its block.
   [[nodiscard]] Tensor rows_moved(std::int64_t count) const;
   /// Returns a copy with two spans of `width` columns swapped in every row.
   [[nodiscard]] Tensor columns_swapped(std::int64_t first, std::int64_t second,
                                        std::int64_t width) const;
-  /// Returns a copy with two adjacent columns swapped: among the first hundred, the two that differ
-  /// most in the first row, since others may be nearly equal.
+  /// Returns a copy with two adjacent columns swapped: among the first hundred columns, the pair
+  /// that differs most in the first row.
   [[nodiscard]] Tensor neighbours_swapped() const;
   /// Returns a copy in which one element has another value.
   [[nodiscard]] Tensor with_value(std::int64_t row, std::int64_t column, double value) const;
@@ -105,7 +106,8 @@ class Tensor {
   [[nodiscard]] std::int64_t block_elements() const {
     return static_cast<std::int64_t>(block().size() / size_of(type_));
   }
-  /// Returns a copy whose elements are those that `source_element` names.
+  /// Returns a copy in which element (row, column) is the element with index source_element(row,
+  /// column).
   template <typename Source>
   [[nodiscard]] Tensor rearranged(Source source_element) const;
 

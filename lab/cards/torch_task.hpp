@@ -1,4 +1,4 @@
-// TorchTask: what a workload computes, in plain PyTorch, as a task for other authors' kernels.
+// TorchTask: a workload's computation in plain PyTorch, as a task for other authors' kernels.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct TorchTask {
   };
   std::vector<Drawn> tensors{};
   std::string forward{};  // lines without indentation
-  std::string why_not{};  // why plain torch cannot express it; empty: it can
+  std::string why_not{};  // why plain torch cannot express it; empty if it can
 
   /// Adds a tensor of a workload, with its own shape and type unless others are given; a single row
   /// becomes a vector. Spaces in its name become underscores.
@@ -33,8 +33,8 @@ struct TorchTask {
   void weight(const Tensor& tensor, DType type, std::vector<std::int64_t> shape = {});
 };
 
-/// Returns torch's name for the type: "bfloat16". Throws fovea::Error for kMXFP8, which torch
-/// lacks.
+/// Returns torch's name for the type: "bfloat16". Throws fovea::Error for kMXFP8, which torch does
+/// not have.
 [[nodiscard]] std::string_view torch_name(DType type);
 
 /// Returns the case as a KernelBench task: a Python file with Model, get_inputs and

@@ -26,19 +26,19 @@ namespace fovea::lab {
 
 using ops::reference::Tile;
 
-/// What a kernel writes: a row-major matrix, with a scale per row if `row_scale` is set, or per
-/// block of a row (ops/block_scales.hpp) if `block_scales` is. Element (r, c) has the value stored
-/// * scale * row_scale[r], or uses its block's scale.
+/// The output of a kernel: a row-major matrix, with a scale per row if `row_scale` is set, or per
+/// block of a row (ops/block_scales.hpp) if `block_scales` is set. A stored number is multiplied by
+/// `scale` and by the scale of its row or block.
 struct OutputSpec {
   DType type = DType::kBF16;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   double scale = 1.0;
-  double offset = 0.0;  // a stored number has the value (number + offset) * scale
+  double offset = 0.0;  // added to stored numbers before they are scaled
   bool row_scale = false;
   bool block_scales = false;
-  /// Index of the input that initialises the output, for kernels that add to it; -1: the output
-  /// starts as NaN.
+  /// Index of the input that initialises the output, for kernels that add to it; -1 if the output
+  /// is initialised with NaN.
   int initial = -1;
   /// The type that results are rounded to, if it is narrower than the stored type.
   std::optional<DType> rounded_to{};
@@ -58,7 +58,7 @@ struct Operands {
   gpu::DevicePtr scratch = 0;
 };
 
-/// The launcher's plan that runs a workload; std::monostate: the launcher chooses.
+/// A plan of the launcher for a workload; std::monostate if the launcher chooses.
 using Plan = std::variant<std::monostate, gpu::GemmPlan, gpu::AttentionPlan>;
 
 /// Returns the launcher's name for the plan; "" if the launcher chooses.
@@ -67,11 +67,11 @@ using Plan = std::variant<std::monostate, gpu::GemmPlan, gpu::AttentionPlan>;
 /// Another library's implementation of the same problem, timed next to ours.
 struct Peer {
   std::string name;
-  /// Runs once before comparison and timing, to choose an algorithm for example. May be empty.
+  /// Runs once before comparison and timing, for example to choose an algorithm. May be empty.
   std::function<void(const Operands&, gpu::Stream&)> prepare;
   std::function<void(const Operands&, gpu::Stream&)> run;
-  /// Whether it computes the workload's full result; if not (for example, the product without its
-  /// epilogue), it is timed but not compared.
+  /// Whether it computes the workload's full result. A peer that does not (but, for example, the
+  /// product without the epilogue) is timed but not compared.
   bool same_result = true;
 };
 
@@ -83,32 +83,33 @@ class Workload;
 struct Mutant {
   std::string name;
   std::shared_ptr<const Workload> workload;
-  /// Whether the kernel itself can run it on the device; otherwise (for mistakes that no operand
-  /// can cause, or if no kernel runs it) the host's computation in the same precision stands in.
+  /// Whether the kernel can run the mutant. If not, since no operand can cause the mistake, or if
+  /// no kernel supports the mutant, the host computes its output in the same precision.
   bool launchable = true;
 };
 
-/// The same workload with a NaN in the inputs of row `row` of the output: that row must be NaN, and
+/// A workload with a NaN in the inputs for row `row` of the output: this row must become NaN, and
 /// no other.
 struct Poisoned {
   std::shared_ptr<const Workload> workload;
   std::int64_t row = 0;
 };
 
-/// A run on uniform inputs, whose result is known without computing it.
+/// A workload with uniform inputs, the sum of whose result is known in advance.
 struct Smoke {
   std::shared_ptr<const Workload> workload;
   std::int64_t count = 0;  // number of leading output elements that are summed
   double expected_sum = 0.0;
 };
 
-/// A plan whose kernel was compiled with tuning parameters that the program does not carry.
+/// A plan for a kernel that is compiled with other tuning parameters than those embedded in the
+/// program.
 struct TunedPlan {
   Plan plan;
   gpu::KernelId kernel{};
-  Support support;                      // why there is no such plan
-  gpu::CtaSize cta{};                   // of its launches
-  std::shared_ptr<const void> owner{};  // keeps alive what the plan points to
+  Support support;                      // says why there is no such plan, if there is none
+  gpu::CtaSize cta{};                   // CTA size of its launches
+  std::shared_ptr<const void> owner{};  // owns the data that the plan points to
 };
 
 class Workload {
@@ -123,7 +124,7 @@ class Workload {
 
   /// Returns whether a kernel runs it on this device.
   [[nodiscard]] virtual Support can_run(const gpu::DeviceInfo& device) const = 0;
-  /// Returns the available plans; the first one is empty: the launcher chooses.
+  /// Returns the available plans. The first one is empty, which lets the launcher choose.
   [[nodiscard]] virtual std::vector<Plan> plans(const gpu::DeviceInfo& /*device*/) const {
     return {Plan{}};
   }
@@ -149,31 +150,31 @@ class Workload {
   [[nodiscard]] virtual std::vector<gpu::Launch> launches(gpu::Device& device,
                                                           const Operands& operands,
                                                           const Plan& plan) const = 0;
-  /// Returns the inputs that the preceding grid may still be writing when the first of these grids
-  /// begins, so that this one has to wait before reading them. Other inputs are weights, written
-  /// long before.
+  /// Returns the indices of the inputs that the preceding grid may still be writing when the first
+  /// of the launches begins, so that it has to wait before reading them. The other inputs are
+  /// weights, written long before.
   [[nodiscard]] virtual std::vector<std::size_t> written_just_before() const { return {0}; }
-  /// Returns the size of the scratch memory that the launches share.
+  /// Returns the size of the launches' shared scratch memory.
   [[nodiscard]] virtual std::size_t scratch_bytes() const { return 0; }
 
   /// Computes a tile of the exact result in float64, row by row.
   virtual void reference(const Tile& tile, std::span<double> values) const = 0;
-  /// Computes a tile as a framework would in the same precision: same operands, f32 accumulation,
-  /// and every intermediate tensor that it would store rounded to its type.
+  /// Computes a tile as a framework would in the same precision: with the same operands,
+  /// accumulation in f32, and every stored intermediate tensor rounded to its type.
   virtual void framework(const Tile& tile, std::span<double> values) const = 0;
   [[nodiscard]] virtual std::vector<Mutant> mutants() const = 0;
 
-  /// Returns the same computation in plain torch, or why there is none.
+  /// Returns the same computation in plain torch, or the reason why there is none.
   [[nodiscard]] virtual TorchTask torch_task() const = 0;
 
-  /// Returns whether its work consists of independent, equal rows; the card's problems then have
+  /// Returns whether the problem consists of independent, equal rows. The card's problems then have
   /// the fields `rows` and `width`.
   [[nodiscard]] virtual bool is_of_rows() const { return false; }
   /// Returns the number of arithmetic operations; 0 where elements are only moved or converted.
   [[nodiscard]] virtual double flops() const { return 0.0; }
   /// Returns the size of all tensors: each input read once, and the output written once.
   [[nodiscard]] std::size_t bytes() const;
-  /// Returns the operand type of the matrix units (one or two bytes), which selects the ceiling.
+  /// Returns the operand type of the matrix units, which selects the roofline's ceiling.
   [[nodiscard]] virtual DType operand_type() const { return DType::kBF16; }
 
   /// Returns the peers available on this machine; appends to `missing` the absent ones, and why.
@@ -187,7 +188,7 @@ class Workload {
 
  protected:
   Workload() = default;
-  Workload(const Workload&) = default;  // mutants are copies
+  Workload(const Workload&) = default;  // for mutants
 };
 
 }  // namespace fovea::lab

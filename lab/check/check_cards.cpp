@@ -1,4 +1,5 @@
-// check: every case under every plan, then the mutants that the gate must reject.
+// Implements `check`: runs each case with each plan, then the mutants that the comparison must
+// reject.
 #include "lab/check/check_cards.hpp"
 
 #include <algorithm>
@@ -15,15 +16,15 @@
 namespace fovea::lab {
 namespace {
 
-/// How thoroughly a case is checked.
+/// The numbers of tiles and runs with which a case is checked.
 struct Effort {
   std::size_t max_tiles;
-  int runs;  // outputs that differ between runs on the same inputs are a race
+  int runs;  // runs on the same inputs, whose outputs must not differ
 };
 constexpr Effort kFirstSeed{48, 3};
-constexpr Effort kLaterSeeds{12, 2};  // where a case has no mutants
+constexpr Effort kLaterSeeds{12, 2};  // for cases without mutants
 
-std::vector<std::string_view> kernels_of(std::span<const gpu::Launch> launches) {
+std::vector<std::string_view> kernel_names(std::span<const gpu::Launch> launches) {
   std::vector<std::string_view> names;
   for (const gpu::Launch& launch : launches) {
     names.push_back(gpu::info_of(launch.kernel).name);
@@ -31,7 +32,7 @@ std::vector<std::string_view> kernels_of(std::span<const gpu::Launch> launches) 
   return names;
 }
 
-/// What is being checked: a case under a plan.
+/// The subject of a check: a case with a plan.
 struct CheckSubject {
   const Card& card;
   const Case& card_case;
@@ -49,15 +50,15 @@ class Checker {
         report_(report),
         plans_of_(std::move(plans_of)) {}
 
-  /// Starts seed number `turn`: later results belong to it.
+  /// Starts the checks with seed number `turn`.
   void begin(int turn) {
-    now_ = {.seed = options_.seed + static_cast<std::uint64_t>(turn)};
+    seed_result_ = {.seed = options_.seed + static_cast<std::uint64_t>(turn)};
     effort_ = turn == 0 ? kFirstSeed : kLaterSeeds;
     effort_.runs = options_.runs > 0 ? options_.runs : effort_.runs;
   }
 
   void run(const Card& card, const Case& card_case) {
-    const std::unique_ptr<Workload> workload = card_case.make(now_.seed);
+    const std::unique_ptr<Workload> workload = card_case.make(seed_result_.seed);
     if (const Support support = workload->can_run(device_.info()); !support) {
       if (device_.info().arch() >= card.first_arch && carries_kernels(card, device_.info())) {
         add({card, card_case, *workload}, "", Verdict{}, support.why);
@@ -65,7 +66,7 @@ class Checker {
       return;
     }
     const std::size_t tiles = card_case.mutants ? kFirstSeed.max_tiles : effort_.max_tiles;
-    run({card, card_case, *workload}, expectations(*workload, tiles, now_.seed));
+    run({card, card_case, *workload}, expectations(*workload, tiles, seed_result_.seed));
   }
 
   void run(const CheckSubject& subject, std::vector<TileValues> values) {
@@ -91,10 +92,10 @@ class Checker {
         reason = smoke->fault();
       }
       begin_run(0);
-      if (reason.empty() && options_.overlaps && options_.overlaps(kernels_of(launches))) {
+      if (reason.empty() && options_.overlaps && options_.overlaps(kernel_names(launches))) {
         run_overlapping(kernels_, workload, placement.operands(), plan, *stream_);
       }
-      add(subject, lab::to_string(plan), verdict, reason, {}, kernels_of(launches));
+      add(subject, lab::to_string(plan), verdict, reason, {}, kernel_names(launches));
     }
     if (subject.card_case.mutants && !options_.small) {
       run_mutants(subject, values);
@@ -102,14 +103,14 @@ class Checker {
     }
   }
 
-  [[nodiscard]] const SeedResult& now() const { return now_; }
+  [[nodiscard]] const SeedResult& seed_result() const { return seed_result_; }
 
  private:
   [[nodiscard]] std::vector<Plan> plans_of(const Workload& workload) const {
     return plans_of_ ? plans_of_(workload) : workload.plans(device_.info());
   }
 
-  /// Returns the first requested plan that runs the workload, if any.
+  /// Returns the first requested plan that can run the workload, if any.
   [[nodiscard]] std::optional<Plan> first_plan(const Workload& workload) const {
     if (!workload.can_run(device_.info())) {
       return std::nullopt;
@@ -131,18 +132,19 @@ class Checker {
       placement.reset(*stream_, kOtherPoison);
       lab::run(kernels_, workload, placement.operands(), plan, *stream_);
       if (placement.fingerprint(*stream_) != first) {
-        return "the same inputs gave other bytes when it ran again: a race, or never written";
+        return "a second run on the same inputs gave different outputs: a race or an unwritten "
+               "element";
       }
     }
     return {};
   }
 
-  void run_mutants(const CheckSubject& subject, std::span<const TileValues> right) {
-    for (auto& [name, values] : spoiled(right)) {
+  void run_mutants(const CheckSubject& subject, std::span<const TileValues> correct_values) {
+    for (auto& [name, values] : spoiled_outputs(correct_values)) {
       add_mutant(subject, name, values);
     }
     for (const Mutant& mutant : subject.workload.mutants()) {
-      std::vector<TileValues> values(right.begin(), right.end());
+      std::vector<TileValues> values(correct_values.begin(), correct_values.end());
       const std::optional<Plan> plan = first_plan(*mutant.workload);
       if (mutant.launchable && plan.has_value()) {
         Placement placement(device_, *mutant.workload, *stream_);
@@ -155,19 +157,19 @@ class Checker {
     }
   }
 
-  void run_poisoned(const CheckSubject& subject, std::span<const TileValues> right) {
+  void run_poisoned(const CheckSubject& subject, std::span<const TileValues> correct_values) {
     const Poisoned poisoned = subject.workload.poisoned();
     if (!poisoned.workload) {
       return;
     }
     const std::optional<Plan> plan = first_plan(*poisoned.workload);
     if (!plan.has_value()) {
-      add(subject, "NaN", Verdict{}, "no plan runs the case with a NaN among its inputs");
+      add(subject, "NaN", Verdict{}, "no plan can run the case with a NaN in its inputs");
       return;
     }
     Placement placement(device_, *poisoned.workload, *stream_);
     lab::run(kernels_, *poisoned.workload, placement.operands(), *plan, *stream_);
-    std::vector<TileValues> values(right.begin(), right.end());
+    std::vector<TileValues> values(correct_values.begin(), correct_values.end());
     placement.read(values, *stream_);
     add(subject, fmt::format("NaN in row {}", poisoned.row), Verdict{},
         wrong_nan(values, poisoned.row));
@@ -176,15 +178,15 @@ class Checker {
   void add_mutant(const CheckSubject& subject, const std::string& name,
                   std::span<const TileValues> values) {
     const Verdict verdict = judge(values, subject.card.tolerance);
-    add(subject, "mutant: " + name, verdict, verdict.passes() ? "the gate let it pass" : "",
-        verdict.reason);
+    add(subject, "mutant: " + name, verdict,
+        verdict.passes() ? "the check did not detect the mutant" : "", verdict.reason);
   }
 
-  /// Adds a result; `reason` says why it did not pass.
+  /// Adds a result; `reason` says why the check failed, or is empty.
   void add(const CheckSubject& subject, const std::string& what, const Verdict& verdict,
            const std::string& reason, const std::string& note = {},
            std::vector<std::string_view> kernels = {}) {
-    const CheckResult result{.seed = now_.seed,
+    const CheckResult result{.seed = seed_result_.seed,
                              .card = subject.card.name,
                              .case_name = subject.card_case.name,
                              .what = what,
@@ -193,8 +195,8 @@ class Checker {
                              .passed = reason.empty(),
                              .reason = reason.empty() ? note : reason,
                              .kernels = std::move(kernels)};
-    ++now_.checked;
-    now_.failed += result.passed ? 0 : 1;
+    ++seed_result_.checked;
+    seed_result_.failed += result.passed ? 0 : 1;
     report_(result);
   }
 
@@ -204,7 +206,7 @@ class Checker {
   const CheckOptions& options_;
   const std::function<void(const CheckResult&)>& report_;
   PlansOf plans_of_;
-  SeedResult now_;
+  SeedResult seed_result_;
   Effort effort_ = kFirstSeed;
 };
 
@@ -232,27 +234,27 @@ std::string SmokeFigure::fault() const {
     return {};
   }
   return fmt::format(
-      "the checksum is wrong: on uniform data the first {} outputs add up to {}, not "
-      "{}, and the first are {}, not {}",
+      "wrong result for uniform inputs: the first {} outputs add up to {}, not {}, and the first "
+      "ones are {}, not {}",
       count, sum, expected, fmt::join(first, ", "), each);
 }
 
 std::optional<SmokeFigure> run_smoke(gpu::KernelCache& kernels, const Workload& workload,
                                      const Plan& plan, gpu::Stream& stream) {
-  const Smoke asked = workload.smoke();
-  if (asked.workload == nullptr) {
+  const Smoke smoke = workload.smoke();
+  if (smoke.workload == nullptr) {
     return std::nullopt;
   }
-  Placement placement(kernels.device(), *asked.workload, stream);
-  run(kernels, *asked.workload, placement.operands(), plan, stream);
-  const std::int64_t columns = asked.workload->output().columns;
+  Placement placement(kernels.device(), *smoke.workload, stream);
+  run(kernels, *smoke.workload, placement.operands(), plan, stream);
+  const std::int64_t columns = smoke.workload->output().columns;
   TileValues values;
-  values.tile = {0, 0, (asked.count + columns - 1) / columns, columns};
+  values.tile = {0, 0, (smoke.count + columns - 1) / columns, columns};
   placement.read(std::span(&values, 1), stream);
-  values.actual.resize(static_cast<std::size_t>(asked.count));
+  values.actual.resize(static_cast<std::size_t>(smoke.count));
   return SmokeFigure{.sum = std::accumulate(values.actual.begin(), values.actual.end(), 0.0),
-                     .expected = asked.expected_sum,
-                     .count = asked.count,
+                     .expected = smoke.expected_sum,
+                     .count = smoke.count,
                      .first = {values.actual.begin(), values.actual.begin() + 4}};
 }
 
@@ -280,8 +282,8 @@ bool checks(const Card& card, const Case& card_case, const CheckOptions& options
   if (!large(card_case)) {
     return card_case.check;
   }
-  const auto before = std::count_if(card.cases.data(), &card_case, large);
-  return (turn - 1) % std::ranges::count_if(card.cases, large) == before;
+  const auto earlier_cases = std::count_if(card.cases.data(), &card_case, large);
+  return (turn - 1) % std::ranges::count_if(card.cases, large) == earlier_cases;
 }
 
 void check_case(gpu::KernelCache& kernels, const Card& card, const Case& card_case,
@@ -329,13 +331,13 @@ int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOp
     if (!any) {
       fail("no case to check{}", options.only_case.empty() ? "" : ": " + options.only_case);
     }
-    if (checker.now().checked == 0) {
+    if (checker.seed_result().checked == 0) {
       fail("nothing was checked: this program has no kernels of these cards for {} (sm_{})",
            device.info().name, device.info().arch());
     }
-    failed += checker.now().failed;
+    failed += checker.seed_result().failed;
     if (seed_done) {
-      seed_done(checker.now());
+      seed_done(checker.seed_result());
     }
   }
   return failed;

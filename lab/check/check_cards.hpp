@@ -17,45 +17,45 @@
 
 namespace fovea::lab {
 
-/// Result of a run on uniform inputs, which is known without computing it.
+/// Result of a run on uniform inputs, and the expected result.
 struct SmokeFigure {
   double sum = 0.0;  // sum of the first `count` outputs
   double expected = 0.0;
   std::int64_t count = 0;
   std::vector<double> first{};  // the first four outputs
 
-  /// Returns why it is wrong; empty if it is right.
+  /// Returns why the result is wrong; empty if it is correct.
   [[nodiscard]] std::string fault() const;
 };
 
-/// Outputs of a case under a plan.
-struct Ran {
+/// Outputs of a case that was run with a plan.
+struct CaseOutputs {
   const Workload& workload;
   std::span<const gpu::Launch> launches;
-  std::span<const std::vector<std::byte>>
-      outputs;  // the output, and the rows' scales if it has any
+  std::span<const std::vector<std::byte>> outputs;  // the output, and its row scales if it has any
 };
 
 struct CheckOptions {
   std::uint64_t seed = 1;
-  /// Number of consecutive seeds, starting at `seed`. Seeds after the first check the small cases,
-  /// those with mutants, and one of each card's larger cases in rotation, with fewer tiles
-  /// compared.
+  /// Number of consecutive seeds, starting at `seed`. With seeds after the first, only the small
+  /// cases, those with mutants and one of each card's larger cases (in rotation) are checked, and
+  /// fewer tiles are compared.
   int seeds = 5;
-  std::string only_case{};  // empty: all
-  bool small = false;       // only cases that are quick under compute-sanitizer; no mutants
-  int runs = 0;             // runs per plan, which must give identical bytes; 0: the default number
-  /// Called before each run of a plan with its number, from 0, and with 0 before its smoke run and
-  /// before it runs behind other grids; may be empty.
+  std::string only_case{};  // empty: all cases
+  bool small = false;  // only cases that are fast enough for compute-sanitizer, without mutants
+  int runs = 0;        // runs per plan, which must give identical bytes; 0: the default number
+  /// Called before each run of a plan with the number of the run, from 0, and with 0 before its
+  /// smoke run and before its run behind other grids; may be empty.
   std::function<void(int run)> before_run{};
   /// Returns whether a case with these kernels is also run behind grids that it may overlap with,
-  /// on the emulator; empty: none is.
+  /// on the emulator. If empty, no case is.
   std::function<bool(const std::vector<std::string_view>& kernels)> overlaps{};
-  /// Inspects outputs that passed so far and returns what is wrong with them; may be empty.
-  std::function<std::string(const Ran&)> inspect{};
+  /// Inspects outputs that passed all other checks and returns what is wrong with them; may be
+  /// empty.
+  std::function<std::string(const CaseOutputs&)> inspect{};
 };
 
-/// Result of one check: a case under a plan, or one of its mutants.
+/// Result of one check, of a case with a plan or of one of its mutants.
 struct CheckResult {
   std::uint64_t seed = 0;
   std::string card;
@@ -65,29 +65,29 @@ struct CheckResult {
   Verdict verdict{};
   bool passed = false;
   std::string reason{};  // why it failed; for a rejected mutant, the comparison's message
-  std::vector<std::string_view> kernels{};  // kernels that it launched; empty for mutants
+  std::vector<std::string_view> kernels{};  // kernels that the case launched; empty for mutants
 };
 
-/// Returns whether this program has kernels of the card for the device. If so, and from the card's
-/// first architecture on, its cases must run there.
+/// Returns whether this program has kernels of the card for the device. If it has, and the device's
+/// architecture is not older than the card's first one, the card's cases must run on the device.
 [[nodiscard]] bool carries_kernels(const Card& card, const gpu::DeviceInfo& device);
 
-/// All results for one seed.
+/// Numbers of checks with one seed.
 struct SeedResult {
   std::uint64_t seed = 0;
   int checked = 0;
   int failed = 0;
 };
 
-/// Returns whether seed number `turn`, from 0, checks this case, which belongs to the card unless
-/// the options name another.
+/// Returns whether the case is checked with seed number `turn`, from 0. The case must belong to the
+/// card or be named by the options.
 [[nodiscard]] bool checks(const Card& card, const Case& card_case, const CheckOptions& options,
                           int turn);
 
-/// Plans that are checked instead of a workload's own.
+/// Function that returns the plans to check instead of the workload's plans().
 using PlansOf = std::function<std::vector<Plan>(const Workload&)>;
 
-/// A case's inputs, and the expected values for its first seed.
+/// A workload with inputs drawn from one seed, and its expected values.
 struct PreparedInputs {
   std::shared_ptr<const Workload> workload;
   std::vector<TileValues> values;
@@ -97,8 +97,8 @@ struct PreparedInputs {
                                      const gpu::DeviceInfo& device);
 
 /// Checks one case with the caller's kernel cache, which may hold other machine code for a kernel,
-/// under the plans of `plans_of`; each plan also on mutants if the case has them. `report` is
-/// called after each check.
+/// with each plan that `plans_of` returns, and also runs the mutants if the case has them. `report`
+/// is called after each check.
 void check_case(gpu::KernelCache& kernels, const Card& card, const Case& card_case,
                 const CheckOptions& options, const PlansOf& plans_of,
                 const std::function<void(const CheckResult&)>& report);
@@ -122,10 +122,11 @@ int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOp
 void run(gpu::KernelCache& kernels, const Workload& workload, const Operands& operands,
          const Plan& plan, gpu::Stream& stream);
 
-/// Launches a workload's grids behind a grid that triggers its dependents at once and keeps
-/// rewriting, unchanged, the inputs that the workload lists as written just before; then behind
-/// themselves; and waits. The emulator reports what they read or write too early. Does nothing on
-/// architectures whose grids do not overlap. For emulated devices only.
+/// Launches a workload's grids behind a grid that triggers its dependents immediately and keeps
+/// rewriting the inputs that written_just_before() lists, without changing them. Then launches the
+/// workload's grids a second time, behind the first ones, and waits. The emulator reports premature
+/// reads and writes. Does nothing on architectures whose grids do not overlap. For emulated devices
+/// only.
 void run_overlapping(gpu::KernelCache& kernels, const Workload& workload, const Operands& operands,
                      const Plan& plan, gpu::Stream& stream);
 

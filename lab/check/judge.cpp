@@ -1,4 +1,4 @@
-// Computes expected values of many tiles at once: exact ones, and a framework's.
+// Computes the expected values of many tiles in parallel: exact values, and those of a framework.
 #include "lab/check/judge.hpp"
 
 #include <algorithm>
@@ -50,8 +50,8 @@ std::vector<double> block_scales(const Workload& workload, const Tile& tile) {
   return values;
 }
 
-/// Returns the value of a stored 1 at each element of the tile.
-std::vector<double> scales_of(const Workload& workload, const Tile& tile) {
+/// Returns the total scale of each element in the tile: the value of a stored 1.
+std::vector<double> total_scales(const Workload& workload, const Tile& tile) {
   const OutputSpec spec = workload.output();
   if (spec.block_scales) {
     return block_scales(workload, tile);
@@ -81,7 +81,7 @@ std::vector<TileValues> expectations(const Workload& workload, std::span<const T
                                  std::numeric_limits<double>::quiet_NaN());
     workload.reference(values_of_tile.tile, values_of_tile.expected);
     workload.framework(values_of_tile.tile, values_of_tile.framework);
-    values_of_tile.unit = scales_of(workload, values_of_tile.tile);
+    values_of_tile.unit = total_scales(workload, values_of_tile.tile);
     for (std::size_t i = 0; i < values_of_tile.unit.size(); ++i) {
       const double stored = values_of_tile.expected[i] / values_of_tile.unit[i] - spec.offset;
       values_of_tile.unit[i] *= unit_in_last_place(spec.precision(), stored);
@@ -103,7 +103,7 @@ void fill_emulated(const Workload& workload, std::span<TileValues> tiles) {
 void fill_rounded(const Workload& workload, std::span<TileValues> tiles) {
   const OutputSpec spec = workload.output();
   for_tiles(tiles, [&](TileValues& tile) {
-    const std::vector<double> scales = scales_of(workload, tile.tile);
+    const std::vector<double> scales = total_scales(workload, tile.tile);
     for (std::size_t i = 0; i < tile.actual.size(); ++i) {
       const double stored = tile.expected[i] / scales[i] - spec.offset;
       tile.actual[i] = (double{rounded(spec.precision(), stored)} + spec.offset) * scales[i];
@@ -111,13 +111,13 @@ void fill_rounded(const Workload& workload, std::span<TileValues> tiles) {
   });
 }
 
-std::vector<std::pair<std::string, std::vector<TileValues>>> spoiled(
-    std::span<const TileValues> right) {
+std::vector<std::pair<std::string, std::vector<TileValues>>> spoiled_outputs(
+    std::span<const TileValues> correct_values) {
   std::vector<std::pair<std::string, std::vector<TileValues>>> all;
   for (const auto& [name, value] :
-       {std::pair{"a tile is zero", 0.0},
-        std::pair{"a tile is not written", std::numeric_limits<double>::quiet_NaN()}}) {
-    std::vector<TileValues> values(right.begin(), right.end());
+       {std::pair{"zeroed tile", 0.0},
+        std::pair{"unwritten tile", std::numeric_limits<double>::quiet_NaN()}}) {
+    std::vector<TileValues> values(correct_values.begin(), correct_values.end());
     std::ranges::fill(values[values.size() / 2].actual, value);
     all.emplace_back(name, std::move(values));
   }

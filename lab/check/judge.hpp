@@ -1,4 +1,4 @@
-// Expected values of a workload's output, tile by tile: the exact ones and a framework's.
+// Expected values of a workload's output, tile by tile: exact values, and those of a framework.
 #pragma once
 
 #include <cstdint>
@@ -30,14 +30,16 @@ using ops::reference::wrong_nan;
 /// Computes the expected values of at most `max_tiles` sampled tiles.
 [[nodiscard]] std::vector<TileValues> expectations(const Workload& workload, std::size_t max_tiles,
                                                    std::uint64_t seed);
-/// Replaces the kernel's output by what `workload` computes in its own precision on the host.
+/// Replaces the kernel's output by the result that the host computes for `workload` in the kernel's
+/// precision.
 void fill_emulated(const Workload& workload, std::span<TileValues> tiles);
-/// Replaces the kernel's output by the exact values, rounded once: a kernel without any other
-/// error.
+/// Replaces the kernel's output by the exact values, rounded once, as from a kernel without any
+/// other error.
 void fill_rounded(const Workload& workload, std::span<TileValues> tiles);
 
-/// Returns outputs with mistakes that every card must detect: a zeroed tile, and an unwritten one.
-[[nodiscard]] std::vector<std::pair<std::string, std::vector<TileValues>>> spoiled(
-    std::span<const TileValues> right);
+/// Returns copies of the outputs with mistakes that the check of every card must detect: a zeroed
+/// tile, and an unwritten tile.
+[[nodiscard]] std::vector<std::pair<std::string, std::vector<TileValues>>> spoiled_outputs(
+    std::span<const TileValues> correct_values);
 
 }  // namespace fovea::lab

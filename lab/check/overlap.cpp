@@ -1,4 +1,4 @@
-// Launches grids that begin while the preceding one still runs.
+// Launches grids that begin while the preceding grid is still running.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::uint32_t kThreads = 128;
 
-/// Returns the PTX of a kernel that rewrites so many arrays unchanged, 16 bytes at a time and the
-/// rest byte by byte. Its parameters are the address and size of each array.
-std::string writer_of(std::size_t arrays) {
+/// Returns the PTX of a kernel that rewrites `arrays` arrays without changing them, 16 bytes at a
+/// time and the remainder byte by byte. Its parameters are the address and size of each array.
+std::string rewriting_kernel(std::size_t arrays) {
   std::string parameters;
   std::string body;
   for (std::size_t i = 0; i < arrays; ++i) {
@@ -78,7 +78,7 @@ void run_overlapping(gpu::KernelCache& kernels, const Workload& workload, const 
     arrays.push_back(operands.inputs.at(input));
     arrays.push_back(workload.inputs()[input].bytes());
   }
-  const std::string text = writer_of(arrays.size() / 2);
+  const std::string text = rewriting_kernel(arrays.size() / 2);
   const gpu::Kernel writer =
       device.find(device.load(std::as_bytes(std::span(text))), "fovea_writer");
   const auto bytes = std::as_bytes(std::span(arrays));

@@ -10,11 +10,13 @@
 namespace fovea::lab {
 namespace {
 
-constexpr std::size_t kGuard = 4096;               // before and after each output
-constexpr std::size_t kFingerprint = 32ULL << 20;  // bytes of a large output that are hashed
-constexpr std::size_t kReadWhole = 256ULL << 20;   // outputs up to this are read as a whole
+constexpr std::size_t kGuard = 4096;  // bytes of the guard regions before and after each output
+constexpr std::size_t kFingerprint = 32ULL
+                                     << 20;  // maximal number of bytes of an output that are hashed
+constexpr std::size_t kReadWhole = 256ULL
+                                   << 20;  // maximal size of outputs that are read completely
 
-/// Counts elements of `bytes` that are NaN: those whose bits under `mask` are above `limit`.
+/// Counts the elements whose bits, masked with `mask`, are above `limit`, such as NaN.
 template <typename Bits>
 std::size_t count_above(std::span<const std::byte> bytes, Bits mask, Bits limit) {
   std::size_t count = 0;
@@ -43,7 +45,7 @@ std::size_t count_nan(DType type, std::span<const std::byte> bytes) {
     case DType::kF64:
       break;
   }
-  fail("no kernel writes outputs in {}", to_string(type));
+  fail("outputs in {} are not supported", to_string(type));
 }
 
 }  // namespace
@@ -54,11 +56,11 @@ gpu::DeviceBuffer upload(gpu::Device& device, const Tensor& tensor, gpu::Stream&
   std::size_t filled = std::min(tensor.block().size(), tensor.bytes());
   device.copy_to_device(address, tensor.block().first(filled), stream);
   while (filled < tensor.bytes()) {
-    const std::size_t more = std::min(filled, tensor.bytes() - filled);
-    device.copy_on_device(address + filled, address, more, stream);
-    filled += more;
+    const std::size_t count = std::min(filled, tensor.bytes() - filled);
+    device.copy_on_device(address + filled, address, count, stream);
+    filled += count;
   }
-  stream.synchronize();  // the host's block may be freed together with the tensor
+  stream.synchronize();  // the tensor may be destroyed after the return
   return buffer;
 }
 
@@ -130,7 +132,7 @@ std::span<const std::byte> Placement::peek(gpu::DevicePtr from, std::size_t byte
 void Placement::read(std::span<TileValues> tiles, gpu::Stream& stream) const {
   const std::size_t size = size_of(spec_.type);
   const auto row_bytes = static_cast<std::size_t>(spec_.columns) * size;
-  // Tiles are sorted by row: a band of rows is copied once for all of its tiles.
+  // Tiles are sorted by row, so that a band of rows is copied only once for all of its tiles.
   std::int64_t band_row = -1;
   std::int64_t band_rows = 0;
   std::vector<std::byte> band;
@@ -147,11 +149,12 @@ void Placement::read(std::span<TileValues> tiles, gpu::Stream& stream) const {
         scales = download(operands_.row_scale + static_cast<std::size_t>(band_row) * sizeof(float),
                           static_cast<std::size_t>(band_rows) * sizeof(float), stream);
       }
-      if (operands_.block_scales != 0) {  // bands begin with an atom
-        const ops::BlockScales before{band_row, spec_.columns};
-        const ops::BlockScales here{band_rows, spec_.columns};
-        blocks = download(operands_.block_scales + static_cast<std::size_t>(before.bytes()),
-                          static_cast<std::size_t>(here.bytes()), stream);
+      if (operands_.block_scales != 0) {  // each band begins at an atom
+        const ops::BlockScales preceding_scales{band_row, spec_.columns};
+        const ops::BlockScales band_scales{band_rows, spec_.columns};
+        blocks =
+            download(operands_.block_scales + static_cast<std::size_t>(preceding_scales.bytes()),
+                     static_cast<std::size_t>(band_scales.bytes()), stream);
       }
     }
     values.actual.resize(tile.count());
@@ -187,7 +190,7 @@ std::string Placement::fault(gpu::Stream& stream) const {
   for (const auto& [address, bytes] : outputs_at()) {
     if (!untouched(download(address - kGuard, kGuard, stream)) ||
         !untouched(download(address + bytes, kGuard, stream))) {
-      return fmt::format("it wrote outside its {}",
+      return fmt::format("the kernel wrote outside of the {}",
                          address == operands_.output ? "output" : "output's scales");
     }
   }
@@ -225,10 +228,10 @@ std::string Placement::scales_fault(gpu::Stream& stream) const {
   if (operands_.block_scales != 0) {
     const std::span<const std::byte> scales =
         peek(operands_.block_scales, static_cast<std::size_t>(block_scales().bytes()), stream);
-    const auto found = std::ranges::find(scales, std::byte{0xff});
-    if (found != scales.end()) {
-      return fmt::format("byte {} of the blocks' scales is NaN or was never written",
-                         found - scales.begin());
+    const auto match = std::ranges::find(scales, std::byte{0xff});
+    if (match != scales.end()) {
+      return fmt::format("byte {} of the block scales is NaN or was never written",
+                         match - scales.begin());
     }
   }
   return {};
@@ -244,7 +247,7 @@ std::vector<std::vector<std::byte>> Placement::outputs(gpu::Stream& stream) cons
 
 std::uint64_t Placement::fingerprint(gpu::Stream& stream) const {
   const std::size_t bytes = std::min(spec_.bytes(), kFingerprint);
-  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a, by words
+  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a on 64-bit words
   const auto add = [&hash](std::span<const std::byte> data) {
     for (std::size_t offset = 0; offset < data.size(); offset += sizeof(std::uint64_t)) {
       std::uint64_t word = 0;

@@ -17,7 +17,7 @@ namespace fovea::lab {
 
 /// Poison for outputs: NaN in every float type.
 inline constexpr std::uint8_t kPoison = 0xFF;
-/// Alternative poison: an unwritten element then differs between runs, also one of integers.
+/// Alternative poison, so that unwritten elements differ between runs even if they are integers.
 inline constexpr std::uint8_t kOtherPoison = 0x7F;
 
 class Placement {
@@ -26,18 +26,18 @@ class Placement {
 
   [[nodiscard]] const Operands& operands() const { return operands_; }
 
-  /// Fills the outputs and their guard regions with poison; outputs of kernels that add to them get
-  /// their initial content.
+  /// Fills the outputs and their guard regions with poison. Outputs of kernels that add to them get
+  /// their initial content instead.
   void reset(gpu::Stream& stream, std::uint8_t poison = kPoison);
-  /// Reads these tiles as the kernel left them; waits for the stream.
+  /// Reads these tiles of the kernel's output; waits for the stream.
   void read(std::span<TileValues> tiles, gpu::Stream& stream) const;
   /// Returns what is wrong with the outputs as a whole after a reset with kPoison: a write before
-  /// or after them, a scale that is still NaN, or, for outputs small enough to be read whole, an
-  /// element that is. Empty if nothing is wrong.
+  /// or after them, a scale that is NaN, or, in outputs small enough to be read completely, an
+  /// element that is NaN. Empty if nothing is wrong.
   [[nodiscard]] std::string fault(gpu::Stream& stream) const;
   /// Returns all bytes of the output, and of its scales if it has any.
   [[nodiscard]] std::vector<std::vector<std::byte>> outputs(gpu::Stream& stream) const;
-  /// Returns a hash of the outputs' bytes; for large outputs, of their first part only.
+  /// Returns a hash of the outputs' bytes; only the first part of large outputs is hashed.
   [[nodiscard]] std::uint64_t fingerprint(gpu::Stream& stream) const;
 
  private:
@@ -46,10 +46,9 @@ class Placement {
     return static_cast<std::size_t>(spec_.rows) * sizeof(float);
   }
   [[nodiscard]] ops::BlockScales block_scales() const { return {spec_.rows, spec_.columns}; }
-  /// Returns address and size of the output and of its scales.
+  /// Returns the addresses and sizes of the output and of its scales.
   [[nodiscard]] std::vector<std::pair<gpu::DevicePtr, std::size_t>> outputs_at() const;
-  /// Returns why the row or block scales are wrong, whatever the numbers are; empty if they are
-  /// not.
+  /// Returns an error for a row or block scale that is NaN or unwritten; empty if there is none.
   [[nodiscard]] std::string scales_fault(gpu::Stream& stream) const;
   [[nodiscard]] std::vector<std::byte> download(gpu::DevicePtr from, std::size_t bytes,
                                                 gpu::Stream& stream) const;

@@ -1,4 +1,5 @@
-// Finds the plan, compiles kernels that differ from the program's own, and launches them.
+// Finds a case's plan, compiles kernels that differ from those embedded in the program, and
+// launches the case.
 #include "lab/check/prepared_case.hpp"
 
 #include <algorithm>
@@ -13,9 +14,9 @@
 namespace fovea::lab {
 namespace {
 
-Plan plan_of(const CaseSpec& spec, const Workload& workload, const gpu::DeviceInfo& device) {
+Plan find_plan(const CaseSpec& spec, const Workload& workload, const gpu::DeviceInfo& device) {
   if (!spec.level.empty() && !spec.plan.empty()) {
-    fail("a level chooses a plan: name the level '{}' or the plan '{}', not both", spec.level,
+    fail("cannot use both the level '{}' and the plan '{}'; omit one of them", spec.level,
          spec.plan);
   }
   if (!spec.level.empty()) {
@@ -41,14 +42,14 @@ Plan plan_of(const CaseSpec& spec, const Workload& workload, const gpu::DeviceIn
 }  // namespace
 
 PreparedCase::PreparedCase(gpu::Device& device, const CaseSpec& spec) {
-  const Case found = find_case(*spec.card, spec.case_name);
-  case_name_ = found.name;
-  workload_ = found.make(spec.seed);
+  const Case card_case = find_case(*spec.card, spec.case_name);
+  case_name_ = card_case.name;
+  workload_ = card_case.make(spec.seed);
   const gpu::DeviceInfo& info = device.info();
   if (const Support support = workload_->can_run(info); !support) {
     fail("{} {}: {}", spec.card->name, case_name_, support.why);
   }
-  tuned_.plan = plan_of(spec, *workload_, info);
+  tuned_.plan = find_plan(spec, *workload_, info);
   const KernelSources sources =
       spec.sources.empty() ? KernelSources::built_in() : KernelSources::from_folder(spec.sources);
   ParameterValues values;
@@ -77,7 +78,7 @@ PreparedCase::PreparedCase(gpu::Device& device, const CaseSpec& spec) {
     if (changed || !spec.sources.empty()) {
       compiled_.push_back(std::make_unique<CompiledKernel>(
           compile(sources, launch.kernel, changed ? values : sources.kernel(name).values,
-                  {.target = target_of(launch.kernel, info.arch())})));
+                  {.target = compile_target(launch.kernel, info.arch())})));
       images.push_back(&compiled_.back()->image);
     }
   }

@@ -24,9 +24,9 @@ struct CaseSpec {
   const Card* card = nullptr;
   std::string case_name{};               // empty: the card's timed case
   std::string level{};                   // empty: the launcher's choice
-  std::string plan{};                    // as `bench --plans` prints it; not together with a level
-  std::string sources{};                 // a folder; empty: the kernels that the program carries
-  std::map<std::string, int> changes{};  // of the kernel's tuning parameters
+  std::string plan{};                    // as printed by `bench --plans`; only without a level
+  std::string sources{};                 // folder; empty: the kernels embedded in the program
+  std::map<std::string, int> changes{};  // changed tuning parameters of the kernel
   std::uint64_t seed = 1;
 };
 
@@ -45,7 +45,7 @@ class PreparedCase {
   [[nodiscard]] const std::vector<std::string>& kernels() const { return names_; }
 
   void run(const Operands& operands, gpu::Stream& stream);
-  /// Runs the case behind grids that have not ended yet (lab/check/check_cards.hpp).
+  /// Runs the case behind grids that are still running (lab/check/check_cards.hpp).
   void run_overlapping(const Operands& operands, gpu::Stream& stream);
   /// Returns the result of its smoke run, if it has one.
   [[nodiscard]] std::optional<SmokeFigure> run_smoke(gpu::Stream& stream);
@@ -62,7 +62,7 @@ class PreparedCase {
   std::unique_ptr<gpu::KernelCache> kernels_;
 };
 
-/// Launches a case on drawn inputs `times` times and does nothing else, for profilers and
+/// Draws a case's inputs and launches it `times` times, without checks, for profilers and
 /// compute-sanitizer.
 void run_case(gpu::Device& device, const CaseSpec& spec, int times);
 

@@ -16,10 +16,10 @@
 namespace fovea::lab {
 namespace {
 
-using Blocks = std::vector<bool>;  // a flag per block: whether it is in the set
+using Blocks = std::vector<bool>;  // a set of blocks, as a flag per block
 
 /// Returns the target of a branch: the last hexadecimal number among its operands.
-std::optional<std::size_t> target_of_branch(const Instruction& branch) {
+std::optional<std::size_t> branch_target(const Instruction& branch) {
   const std::size_t begin = branch.operands.rfind("0x");
   std::size_t target = 0;
   if (begin == std::string_view::npos ||
@@ -38,8 +38,8 @@ std::string_view barrier_register(const Instruction& instruction) {
 
 constexpr std::array<std::string_view, 6> kIndirect = {"BRX",  "JMX", "BRXU",
                                                        "JMXU", "JMP", "RPCMOV"};
-/// Returns whether it is a barrier for all threads of the block or of the cluster.
-bool is_barrier_of_all(const Instruction& instruction) {
+/// Returns whether the instruction is a barrier for all threads of the CTA or of the cluster.
+bool is_block_barrier(const Instruction& instruction) {
   return instruction.is("UCGABAR_WAIT") ||
          (instruction.is("BAR.SYNC") && instruction.operands == "0x0") ||
          (instruction.is("BAR.RED") && instruction.operands.starts_with("0x0"));
@@ -71,12 +71,11 @@ class FlowReader {
     Blocks starts(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (std::ranges::any_of(kIndirect, [&](auto name) { return all[i].is(name); })) {
-        fail("{} at {:#x} leads to where a register says; such branches cannot be followed",
-             all[i].name, all[i].address);
+        fail("cannot follow {} at {:#x}: its target is in a register", all[i].name, all[i].address);
       }
       for (const std::string_view name : {"BRA", "CALL", "BSSY"}) {
         if (all[i].is(name)) {
-          if (const auto to = place(target_of_branch(all[i]))) {
+          if (const auto to = place(branch_target(all[i]))) {
             starts[*to] = true;
           }
         }
@@ -107,38 +106,39 @@ class FlowReader {
   }
 
   [[nodiscard]] std::optional<std::size_t> place(std::optional<std::size_t> address) const {
-    const auto found =
+    const auto match =
         std::ranges::lower_bound(all_, address.value_or(0), {}, &Instruction::address);
-    return !address.has_value() || found == all_.end() || found->address != *address
+    return !address.has_value() || match == all_.end() || match->address != *address
                ? std::nullopt
-               : std::optional(static_cast<std::size_t>(found - all_.begin()));
+               : std::optional(static_cast<std::size_t>(match - all_.begin()));
   }
 
   void link(BasicBlock& block) {
     for (std::size_t i = block.first; i < block.last; ++i) {
       if (all_[i].is("CALL")) {
-        if (const auto to = place(target_of_branch(all_[i]))) {
+        if (const auto to = place(branch_target(all_[i]))) {
           block.calls.push_back(block_of_[*to]);
         }
       }
     }
     const Instruction& last = all_[block.last - 1];
-    bool goes_on = !last.predicate.empty() || !ends_block(last);
+    bool falls_through = !last.predicate.empty() || !ends_block(last);
     if (last.is("BRA")) {
-      const auto to = place(target_of_branch(last));
+      const auto to = place(branch_target(last));
       if (!to.has_value()) {
         fail("the branch at {:#x} leads out of the kernel", last.address);
       }
       block.next.push_back(block_of_[*to]);
       // The condition may also be an operand, as in BRA.DIV UR4, 0x640.
-      goes_on = goes_on || last.operands.find(',') != std::string_view::npos;
+      falls_through = falls_through || last.operands.find(',') != std::string_view::npos;
     }
-    if (goes_on && block.last < all_.size()) {
+    if (falls_through && block.last < all_.size()) {
       block.next.push_back(block_of_[block.last]);
     }
   }
 
-  /// BSSY names the point where the threads of a warp reconverge; BSYNC waits for them there.
+  /// Links each BSYNC, at which the threads of a warp wait for each other, to the point of
+  /// reconvergence that its BSSY names.
   void link_reconvergence() {
     for (bool grown = true; grown;) {
       grown = false;
@@ -156,8 +156,8 @@ class FlowReader {
   }
 
   bool link_waits(std::size_t bssy) {
-    const auto to = place(target_of_branch(all_[bssy]));
-    const std::string_view wanted = barrier_register(all_[bssy]);
+    const auto to = place(branch_target(all_[bssy]));
+    const std::string_view barrier = barrier_register(all_[bssy]);
     std::vector<std::size_t> open = {bssy + 1};
     Blocks seen(blocks_.size());
     bool grown = false;
@@ -170,7 +170,7 @@ class FlowReader {
       BasicBlock& block = blocks_[block_of_[i]];
       bool ends = false;
       for (; i < block.last && !ends; ++i) {
-        ends = (all_[i].is("BSSY") || all_[i].is("BSYNC")) && barrier_register(all_[i]) == wanted;
+        ends = (all_[i].is("BSSY") || all_[i].is("BSYNC")) && barrier_register(all_[i]) == barrier;
         if (ends && all_[i].is("BSYNC") && to.has_value() &&
             std::ranges::find(block.next, block_of_[*to]) == block.next.end()) {
           block.next.push_back(block_of_[*to]);
@@ -192,7 +192,7 @@ class FlowReader {
 
   std::span<const Instruction> all_;
   std::vector<BasicBlock> blocks_;
-  std::vector<std::size_t> block_of_;  // block number by instruction
+  std::vector<std::size_t> block_of_;  // index of the block of each instruction
 };
 
 /// Assigns blocks to roles, and checks that roles do not mix.
@@ -215,7 +215,7 @@ class RoleFinder {
     }
     check_paths();
     for (std::size_t block = 0; block < blocks_.size(); ++block) {
-      result_.parts.emplace_back(part_of(block));
+      result_.parts.emplace_back(block_part(block));
       check_instructions(block);
     }
     check_entries();
@@ -223,20 +223,18 @@ class RoleFinder {
   }
 
  private:
-  /// The blocks before and after a role's own instructions.
+  /// The blocks before and after the instructions that only one role executes.
   struct Reach {
     const Role* role = nullptr;
-    const Instruction* first = nullptr;  // the role's first own instruction
-    Blocks leads;                        // blocks from which one of its own instructions is
-                                         // reachable
-    Blocks follows;                      // blocks that are reachable from one of its own
-                                         // instructions
+    const Instruction* first = nullptr;  // first of these instructions
+    Blocks leads;                        // blocks from which one of these instructions is reachable
+    Blocks follows;                      // blocks that are reachable from one of these instructions
   };
 
-  [[nodiscard]] std::span<const Instruction> instructions_of(std::size_t block) const {
+  [[nodiscard]] std::span<const Instruction> block_instructions(std::size_t block) const {
     return instructions_.subspan(blocks_[block].first, blocks_[block].last - blocks_[block].first);
   }
-  /// Returns the offset in the kernel, which may follow other kernels in the listing.
+  /// Returns the instruction's offset in its kernel, which may not be the first one in the listing.
   [[nodiscard]] std::size_t offset(const Instruction& instruction) const {
     return instruction.address - instructions_.front().address;
   }
@@ -250,7 +248,7 @@ class RoleFinder {
   void add_reach(const Role& role) {
     Reach reach{&role, nullptr, Blocks(blocks_.size()), {}};
     for (std::size_t block = 0; block < blocks_.size(); ++block) {
-      for (const Instruction& instruction : instructions_of(block)) {
+      for (const Instruction& instruction : block_instructions(block)) {
         if (entered_[block] && instruction.is(role.instruction)) {
           reach.first = reach.first == nullptr ? &instruction : reach.first;
           reach.leads[block] = true;
@@ -275,7 +273,7 @@ class RoleFinder {
             result_.faults.push_back(fmt::format(
                 "a path leads from the {} ({} at {:#x}) to the {} ({} at {:#x}), through {:#x}",
                 from.role->name, from.first->name, offset(*from.first), to.role->name,
-                to.first->name, offset(*to.first), offset(instructions_of(block).front())));
+                to.first->name, offset(*to.first), offset(block_instructions(block).front())));
             break;
           }
         }
@@ -283,7 +281,7 @@ class RoleFinder {
     }
   }
 
-  [[nodiscard]] std::string_view part_of(std::size_t block) const {
+  [[nodiscard]] std::string_view block_part(std::size_t block) const {
     if (!entered_[block]) {
       const bool calls =
           std::ranges::any_of(blocks_, [](const auto& caller) { return !caller.calls.empty(); });
@@ -304,14 +302,14 @@ class RoleFinder {
     const std::string& part = result_.parts[block];
     const bool is_role =
         std::ranges::any_of(reaches_, [&](const Reach& r) { return r.role->name == part; });
-    for (const Instruction& instruction : instructions_of(block)) {
-      if (is_role && is_barrier_of_all(instruction) && instruction.is("BAR")) {
-        result_.faults.push_back(fmt::format(
-            "{} at {:#x}, of the {}, waits for all threads of the block, where the other "
-            "roles never come",
-            instruction.name, offset(instruction), part));
+    for (const Instruction& instruction : block_instructions(block)) {
+      if (is_role && is_block_barrier(instruction) && instruction.is("BAR")) {
+        result_.faults.push_back(
+            fmt::format("{} at {:#x}, of the {}, waits for all threads of the block, but the other "
+                        "roles never arrive",
+                        instruction.name, offset(instruction), part));
       }
-      // After the roles have joined, they must not multiply, access memory or reduce together.
+      // Code after the roles have joined must not multiply, access memory or reduce.
       if (part == kEpilogue && is_work(kind_of(instruction.name))) {
         result_.faults.push_back(
             fmt::format("{} at {:#x} is executed by several roles, which may share only barriers",
@@ -320,10 +318,10 @@ class RoleFinder {
     }
   }
 
-  /// Checks that a barrier stands between the first instruction and every role.
+  /// Checks that every path from the kernel's entry to a role passes a barrier.
   void check_entries() {
     const auto has_barrier = [&](std::size_t block) {
-      return std::ranges::any_of(instructions_of(block), is_barrier_of_all);
+      return std::ranges::any_of(block_instructions(block), is_block_barrier);
     };
     for (std::size_t block = 0; block < blocks_.size(); ++block) {
       if (has_barrier(block)) {
@@ -335,9 +333,9 @@ class RoleFinder {
       for (std::size_t block = 0; block < blocks_.size(); ++block) {
         if (unsynchronised[block] && result_.parts[block] == reach.role->name &&
             !has_barrier(block)) {
-          result_.faults.push_back(
-              fmt::format("no barrier of all threads stands before the {} ({:#x})",
-                          reach.role->name, offset(instructions_of(block).front())));
+          result_.faults.push_back(fmt::format("no barrier of all threads precedes the {} ({:#x})",
+                                               reach.role->name,
+                                               offset(block_instructions(block).front())));
           break;
         }
       }

@@ -19,8 +19,8 @@ struct Instruction {
   std::string_view name{};       // "LDG.E.128"
   std::string_view operands{};   // "R4, desc[UR4][R2.64]"
 
-  /// Returns whether it is this instruction or a variant of it: "LDG" matches "LDG.E.128", "LD"
-  /// does not.
+  /// Returns whether the name is this instruction or a variant of it: "LDG.E.128" is an "LDG", but
+  /// not an "LD".
   [[nodiscard]] bool is(std::string_view instruction) const;
 };
 
@@ -30,7 +30,7 @@ struct Instruction {
 /// A basic block: instructions that are always executed together.
 struct BasicBlock {
   std::size_t first = 0;             // index of the first instruction
-  std::size_t last = 0;              // index after the last instruction
+  std::size_t last = 0;              // index of the last instruction plus one
   std::vector<std::size_t> next{};   // blocks that may follow
   std::vector<std::size_t> calls{};  // entry blocks of the functions that it calls
 };
@@ -40,21 +40,21 @@ struct BasicBlock {
 /// in a register.
 [[nodiscard]] std::vector<BasicBlock> control_flow(std::span<const Instruction> instructions);
 
-/// Names for the parts of a kernel that belong to no single role.
-inline constexpr std::string_view kPrologue = "prologue";  // leads to more than one role
-inline constexpr std::string_view kEpilogue = "epilogue";  // follows more than one role
+/// Names of the parts of a kernel that do not belong to a single role.
+inline constexpr std::string_view kPrologue = "prologue";  // code before the roles separate
+inline constexpr std::string_view kEpilogue = "epilogue";  // code after roles have joined
 inline constexpr std::string_view kIdle = "idle";          // threads that have no role
 inline constexpr std::string_view kFunctions = "functions";
 inline constexpr std::string_view kPadding = "padding";  // after the last instruction
 
-/// The part of the kernel that each block belongs to, and violations of the separation of roles.
+/// The parts of the kernel that its blocks belong to, and violations of the separation of roles.
 struct RoleParts {
-  std::vector<std::string> parts{};   // by block
-  std::vector<std::string> faults{};  // a role that reaches another, or code shared by roles that
-                                      // is not a barrier
+  std::vector<std::string> parts{};  // part of each block
+  std::vector<std::string>
+      faults{};  // paths from a role to another one, and shared code other than barriers
 };
 
-/// Finds the parts; if the kernel has no roles, every block's part is "".
+/// Finds the part of each block. If the kernel has no roles, all parts are "".
 [[nodiscard]] RoleParts find_roles(std::span<const Instruction> instructions,
                                    std::span<const BasicBlock> blocks, std::span<const Role> roles);
 

@@ -7,32 +7,32 @@
 namespace fovea::lab {
 namespace {
 
-/// Prefixes of the names of instructions that multiply or access memory.
-constexpr std::array<std::string_view, 12> kBeginnings = {
+/// Prefixes of the names of memory instructions and of tensor core instructions (UTC).
+constexpr std::array<std::string_view, 12> kPrefixes = {
     "LD", "ST", "ATOM", "RED", "UTMA", "UTC", "UBLK", "SULD", "SUST", "SUATOM", "SURED", "TLD"};
 
-std::string_view operation_of_name(std::string_view name) {
+std::string_view opcode_name(std::string_view name) {
   return name.substr(0, name.find('.'));
 }
 
 const gpu::ListedInstruction* find_listed(std::string_view name, const gpu::Arch& arch) {
-  const auto found =
-      std::ranges::find(arch.instructions, operation_of_name(name), &gpu::ListedInstruction::name);
-  return found == arch.instructions.end() ? nullptr : &*found;
+  const auto match =
+      std::ranges::find(arch.instructions, opcode_name(name), &gpu::ListedInstruction::name);
+  return match == arch.instructions.end() ? nullptr : &*match;
 }
 
 }  // namespace
 
 InstructionKind kind_of(std::string_view name, int arch, gpu::Archs archs) {
-  const gpu::ListedInstruction* found = nullptr;
+  const gpu::ListedInstruction* match = nullptr;
   if (arch != 0) {
-    found = find_listed(name, gpu::arch_up_to(arch, archs));
+    match = find_listed(name, gpu::arch_up_to(arch, archs));
   } else {
     for (const gpu::Arch& row : archs) {
-      found = found == nullptr ? find_listed(name, row) : found;
+      match = match == nullptr ? find_listed(name, row) : match;
     }
   }
-  return found == nullptr ? InstructionKind::kOther : found->kind;
+  return match == nullptr ? InstructionKind::kOther : match->kind;
 }
 
 bool is_work(InstructionKind kind) {
@@ -41,12 +41,12 @@ bool is_work(InstructionKind kind) {
 }
 
 bool is_unknown(std::string_view name, int arch, gpu::Archs archs) {
-  const std::string_view operation = operation_of_name(name);
-  const bool is_like_one =
-      operation.ends_with("MMA") || std::ranges::any_of(kBeginnings, [&](std::string_view begin) {
+  const std::string_view operation = opcode_name(name);
+  const bool has_known_prefix =
+      operation.ends_with("MMA") || std::ranges::any_of(kPrefixes, [&](std::string_view begin) {
         return operation.starts_with(begin);
       });
-  return is_like_one && find_listed(name, gpu::arch_up_to(arch, archs)) == nullptr;
+  return has_known_prefix && find_listed(name, gpu::arch_up_to(arch, archs)) == nullptr;
 }
 
 }  // namespace fovea::lab

@@ -1,5 +1,4 @@
-// Classifies machine instructions by the tables in kernels/archs.py, for the cards' demands, the
-// control-flow graph, its drawing and the listing of regions.
+// Classifies machine instructions by the tables in kernels/archs.py.
 #pragma once
 
 #include <string_view>
@@ -15,12 +14,12 @@ using gpu::InstructionKind;
 [[nodiscard]] InstructionKind kind_of(std::string_view name, int arch = 0,
                                       gpu::Archs archs = gpu::kArchs);
 
-/// Returns whether instructions of this kind may be executed by only one role: products, memory
+/// Returns whether only a single role may execute instructions of this kind: products, memory
 /// accesses and reductions.
 [[nodiscard]] bool is_work(InstructionKind kind);
 
 /// Returns whether the name looks like a matrix or memory instruction but is missing from the table
-/// for this architecture, so that statistics of the kernel would not count it.
+/// for this architecture, which would make statistics of the kernel incomplete.
 [[nodiscard]] bool is_unknown(std::string_view name, int arch, gpu::Archs archs = gpu::kArchs);
 
 }  // namespace fovea::lab

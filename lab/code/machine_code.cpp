@@ -30,8 +30,8 @@ T read(std::span<const std::byte> file, std::size_t offset) {
   return value;
 }
 
-/// Returns the address at the start of a listing's line, such as "   /*0010*/   LDC R1 ;", or 0.
-std::size_t address_of(std::string_view line) {
+/// Returns the address at the start of a line such as "   /*0010*/   LDC R1 ;"; 0 if there is none.
+std::size_t line_address(std::string_view line) {
   const std::size_t open = std::min(line.find_first_not_of(' '), line.size());
   line.remove_prefix(open);
   std::size_t address = 0;
@@ -43,7 +43,8 @@ std::size_t address_of(std::string_view line) {
 
 }  // namespace
 
-std::vector<std::byte> instructions_of(std::span<const std::byte> cubin, std::string_view kernel) {
+std::vector<std::byte> kernel_instructions(std::span<const std::byte> cubin,
+                                           std::string_view kernel) {
   const auto header = read<Elf64_Ehdr>(cubin, 0);
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
     fail(kNoElf);
@@ -52,15 +53,15 @@ std::vector<std::byte> instructions_of(std::span<const std::byte> cubin, std::st
     return read<Elf64_Shdr>(cubin, header.e_shoff + index * sizeof(Elf64_Shdr));
   };
   const Elf64_Shdr names = section(header.e_shstrndx);
-  const std::string wanted = fmt::format(".text.{}", kernel);
+  const std::string section_name = fmt::format(".text.{}", kernel);
   std::vector<std::byte> code;
   for (std::size_t index = 0; index < header.e_shnum; ++index) {
     const Elf64_Shdr candidate = section(index);
     const std::span<const std::byte> rest =
         part(part(cubin, names.sh_offset, names.sh_size), candidate.sh_name,
              names.sh_size - candidate.sh_name);
-    if (rest.size() > wanted.size() &&
-        std::memcmp(rest.data(), wanted.c_str(), wanted.size() + 1) == 0) {
+    if (rest.size() > section_name.size() &&
+        std::memcmp(rest.data(), section_name.c_str(), section_name.size() + 1) == 0) {
       const std::span<const std::byte> function =
           part(cubin, candidate.sh_offset, candidate.sh_size);
       code.insert(code.end(), function.begin(), function.end());
@@ -78,7 +79,7 @@ std::vector<std::string_view> split_listing(std::string_view listing,
     std::size_t length = 0;
     while (length < listing.size()) {
       const std::size_t line_end = std::min(listing.find('\n', length), listing.size() - 1);
-      if (address_of(listing.substr(length, line_end - length)) >= end) {
+      if (line_address(listing.substr(length, line_end - length)) >= end) {
         break;
       }
       length = line_end + 1;
@@ -107,7 +108,7 @@ std::string disassemble(std::span<const std::byte> cubin, std::vector<std::strin
   return std::move(result.output);
 }
 
-std::string_view listing_of(std::string_view listing, std::string_view kernel) {
+std::string_view kernel_listing(std::string_view listing, std::string_view kernel) {
   // Each kernel has its own section.
   const std::size_t begin = listing.find(fmt::format("\t.section\t.text.{},", kernel));
   if (begin == listing.npos) {
@@ -118,7 +119,7 @@ std::string_view listing_of(std::string_view listing, std::string_view kernel) {
 
 std::string disassemble(const gpu::KernelImage& image, std::vector<std::string> options) {
   return std::string(
-      listing_of(disassemble(gpu::unpack(image), std::move(options), image.name), image.name));
+      kernel_listing(disassemble(gpu::unpack(image), std::move(options), image.name), image.name));
 }
 
 std::vector<std::string> disassemble(std::span<const gpu::KernelImage* const> images) {
@@ -128,15 +129,16 @@ std::vector<std::string> disassemble(std::span<const gpu::KernelImage* const> im
   std::vector<std::byte> code;
   std::vector<std::size_t> sizes;
   for (const gpu::KernelImage* const image : images) {
-    const std::vector<std::byte> instructions = instructions_of(gpu::unpack(*image), image->name);
+    const std::vector<std::byte> instructions =
+        kernel_instructions(gpu::unpack(*image), image->name);
     code.insert(code.end(), instructions.begin(), instructions.end());
     sizes.push_back(instructions.size());
   }
   const gpu::KernelImage& first = *images.front();
-  // Skips nvdisasm's analysis of indirect branch targets, which is not used here.
+  // -ndf skips nvdisasm's analysis of indirect branch targets, which is not needed.
   const std::string listing =
       disassemble(code, {"-ndf", "-b", fmt::format("SM{}", first.arch)},
-                  fmt::format("{} and the {} after it", first.name, images.size() - 1));
+                  fmt::format("{} and {} more kernels", first.name, images.size() - 1));
   std::vector<std::string> listings;
   for (const std::string_view part : split_listing(listing, sizes)) {
     listings.emplace_back(part);

@@ -13,10 +13,11 @@ namespace fovea::lab {
 
 /// Returns the instruction bytes of a kernel in a cubin; empty if there is no such kernel. Throws
 /// fovea::Error if the cubin is not an ELF file.
-[[nodiscard]] std::vector<std::byte> instructions_of(std::span<const std::byte> cubin,
-                                                     std::string_view kernel);
+[[nodiscard]] std::vector<std::byte> kernel_instructions(std::span<const std::byte> cubin,
+                                                         std::string_view kernel);
 
-/// Splits a listing of several kernels in sequence, whose instructions take `sizes` bytes each.
+/// Splits a listing of several kernels in sequence into one per kernel; `sizes` are the kernels'
+/// sizes in bytes.
 [[nodiscard]] std::vector<std::string_view> split_listing(std::string_view listing,
                                                           std::span<const std::size_t> sizes);
 
@@ -24,14 +25,15 @@ namespace fovea::lab {
 [[nodiscard]] std::string disassemble(const gpu::KernelImage& image,
                                       std::vector<std::string> options = {"-c"});
 
-/// Returns nvdisasm's listing of all kernels in a cubin; error messages call it `what`.
+/// Returns nvdisasm's listing of all kernels in a cubin; `what` is the cubin's name in error
+/// messages.
 [[nodiscard]] std::string disassemble(std::span<const std::byte> cubin,
                                       std::vector<std::string> options, std::string_view what);
 /// Returns the part of a listing that belongs to one kernel. Throws fovea::Error if there is none.
-[[nodiscard]] std::string_view listing_of(std::string_view listing, std::string_view kernel);
+[[nodiscard]] std::string_view kernel_listing(std::string_view listing, std::string_view kernel);
 
-/// Returns the bare instructions of kernels for one architecture, with a single run of nvdisasm:
-/// starting it takes nearly half a second, each kernel about a thirtieth of that.
+/// Returns the listings of kernels for one architecture, from a single run of nvdisasm: its start
+/// takes nearly half a second, about 30 times as long as a kernel.
 [[nodiscard]] std::vector<std::string> disassemble(std::span<const gpu::KernelImage* const> images);
 
 }  // namespace fovea::lab

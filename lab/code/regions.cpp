@@ -18,14 +18,14 @@ constexpr std::string_view kEnd = "// end region";
 constexpr std::string_view kPlace = "//## File \"";
 
 /// Returns the path relative to the folder that contains kernels/.
-std::string_view below_kernels(std::string_view path) {
+std::string_view kernels_relative_path(std::string_view path) {
   const std::size_t begin = path.rfind("/kernels/");
   return begin == path.npos ? path : path.substr(begin + 1);
 }
 
 /// Adds the regions that contain a source location: "//## File "/x/a.cuh", line 14 inlined at ...".
 void add_regions(std::string_view line, const RegionLines& regions,
-                 std::vector<std::string_view>& found) {
+                 std::vector<std::string_view>& names) {
   const std::size_t file = line.find(kPlace) + kPlace.size();
   const std::size_t file_end = std::min(line.find('"', file), line.size());
   const std::size_t digits = line.find_first_of("0123456789", file_end);
@@ -34,12 +34,12 @@ void add_regions(std::string_view line, const RegionLines& regions,
     return;
   }
   std::from_chars(line.data() + digits, line.data() + line.size(), number);
-  const std::string_view path = below_kernels(line.substr(file, file_end - file));
+  const std::string_view path = kernels_relative_path(line.substr(file, file_end - file));
   for (const auto& [name, ranges] : regions) {
     for (const LineRange& range : ranges) {
       if (range.file == path && range.first <= number && number <= range.last &&
-          std::ranges::find(found, name) == found.end()) {
-        found.emplace_back(name);
+          std::ranges::find(names, name) == names.end()) {
+        names.emplace_back(name);
       }
     }
   }
@@ -70,7 +70,7 @@ RegionLines find_regions(const std::map<std::string, std::string>& files) {
         regions[name].push_back({.file = path, .first = number, .last = 0});
       } else if (line.find(kEnd) != line.npos) {
         if (open.empty()) {
-          fail("{}:{}: a region ends that has not begun", path, number);
+          fail("{}:{}: a region ends here without having begun", path, number);
         }
         regions[std::exchange(open, {})].back().last = number;
       }
@@ -85,28 +85,29 @@ RegionLines find_regions(const std::map<std::string, std::string>& files) {
 std::map<std::string, InstructionCounts> count_by_region(std::string_view listing,
                                                          const RegionLines& regions) {
   std::map<std::string, InstructionCounts> counts;
-  std::vector<std::string_view> here;
-  bool fresh = true;  // whether the next location starts a new instruction's list
-  bool any = false;
+  std::vector<std::string_view> current_regions;
+  // Whether the next source location is the first one of an instruction.
+  bool is_first_location = true;
+  bool has_locations = false;
   while (!listing.empty()) {
     const std::string_view line = listing.substr(0, listing.find('\n'));
     listing.remove_prefix(std::min(line.size() + 1, listing.size()));
     if (line.find(kPlace) != line.npos) {
-      if (std::exchange(fresh, false)) {
-        here.clear();
+      if (std::exchange(is_first_location, false)) {
+        current_regions.clear();
       }
-      any = true;
-      add_regions(line, regions, here);
+      has_locations = true;
+      add_regions(line, regions, current_regions);
       continue;
     }
     for (const Instruction& instruction : read_instructions(line)) {
-      fresh = true;
-      for (const std::string_view region : here) {
+      is_first_location = true;
+      for (const std::string_view region : current_regions) {
         ++counts[std::string(region)][std::string(instruction.name)];
       }
     }
   }
-  if (any) {
+  if (has_locations) {
     for (const auto& [name, ranges] : regions) {
       counts.try_emplace(name);
     }
@@ -114,7 +115,7 @@ std::map<std::string, InstructionCounts> count_by_region(std::string_view listin
   return counts;
 }
 
-int count_of(const InstructionCounts& counts, std::string_view instruction) {
+int count_instruction(const InstructionCounts& counts, std::string_view instruction) {
   int sum = 0;
   for (const auto& [name, count] : counts) {
     sum += Instruction{.name = name}.is(instruction) ? count : 0;
@@ -126,11 +127,12 @@ std::vector<std::string> check_demands(const RegionLimits& limits, const Paramet
                                        const InstructionCounts& instructions) {
   std::vector<std::string> faults;
   for (const InstructionDemand& demand : limits.demands) {
-    const int number = count_of(instructions, demand.instruction);
-    const int wanted = demand.count(values);
-    if (demand.exactly ? number != wanted : number > wanted) {
-      faults.push_back(fmt::format("{}: {} {}, {} {}", limits.region, number, demand.instruction,
-                                   demand.exactly ? "exactly" : "at most", wanted));
+    const int number = count_instruction(instructions, demand.instruction);
+    const int limit = demand.count(values);
+    if (demand.exactly ? number != limit : number > limit) {
+      faults.push_back(fmt::format("{}: {} {} instead of {} {}", limits.region, number,
+                                   demand.instruction, demand.exactly ? "exactly" : "at most",
+                                   limit));
     }
   }
   return faults;
@@ -149,9 +151,9 @@ std::vector<LinedKernel> with_lines(std::span<const gpu::KernelImage* const> uni
   for (const gpu::KernelImage* const image : unit) {
     kernels.push_back(
         {.compiler = assembled.assembler,
-         .same = instructions_of(code, image->name) == instructions_of(cubin, image->name),
+         .same = kernel_instructions(code, image->name) == kernel_instructions(cubin, image->name),
          .image = *image,
-         .regions = count_by_region(listing_of(listing, image->name), regions)});
+         .regions = count_by_region(kernel_listing(listing, image->name), regions)});
   }
   return kernels;
 }
@@ -159,14 +161,14 @@ std::vector<LinedKernel> with_lines(std::span<const gpu::KernelImage* const> uni
 LinedKernel with_lines(const gpu::KernelImage& image, const KernelSources& sources) {
   LinedKernel lined;
   lined.compiled = compile(sources, image.kernel, sources.kernel(image.name).values,
-                           {.target = target_of(image.kernel, image.arch), .lines = true});
+                           {.target = compile_target(image.kernel, image.arch), .lines = true});
   lined.compiler = lined.compiled.compiler;
   lined.image = lined.compiled.image;
   lined.image.packed = lined.compiled.cubin;
   lined.regions =
       count_by_region(disassemble(lined.image, {"-gi", "-c"}), find_regions(sources.files()));
-  lined.same = instructions_of(lined.compiled.cubin, image.name) ==
-               instructions_of(gpu::unpack(image), image.name);
+  lined.same = kernel_instructions(lined.compiled.cubin, image.name) ==
+               kernel_instructions(gpu::unpack(image), image.name);
   return lined;
 }
 

@@ -1,5 +1,5 @@
-// Instructions by source region: the machine code compiled from the lines between `// region: NAME`
-// and `// end region`.
+// Counts the instructions compiled from source regions: the lines between `// region: NAME` and `//
+// end region`.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ struct LineRange {
 };
 using RegionLines = std::map<std::string, std::vector<LineRange>>;
 
-/// Finds the regions that the sources mark. Throws fovea::Error at a region without an end, an end
+/// Finds the regions marked in the sources. Throws fovea::Error at a region without an end, an end
 /// without a region, or a nested region.
 [[nodiscard]] RegionLines find_regions(const std::map<std::string, std::string>& files);
 
@@ -30,29 +30,30 @@ using RegionLines = std::map<std::string, std::vector<LineRange>>;
 using InstructionCounts = std::map<std::string, int>;
 
 /// Returns how often an instruction occurs, including its variants: "LDG" counts "LDG.E.128".
-[[nodiscard]] int count_of(const InstructionCounts& counts, std::string_view instruction);
+[[nodiscard]] int count_instruction(const InstructionCounts& counts, std::string_view instruction);
 
 /// Counts the instructions that were compiled from each region's lines or inlined into them, in a
 /// listing made by nvdisasm -gi. Empty if the listing has no line information.
 [[nodiscard]] std::map<std::string, InstructionCounts> count_by_region(std::string_view listing,
                                                                        const RegionLines& regions);
 
-/// Returns messages for each demand on a region that its instructions violate.
+/// Returns a message for each demand that the region's instructions violate.
 [[nodiscard]] std::vector<std::string> check_demands(const RegionLimits& limits,
                                                      const ParameterValues& values,
                                                      const InstructionCounts& instructions);
 
 /// A kernel's machine code with line information.
 struct LinedKernel {
-  std::string compiler{};  // "nvcc 13.0"; empty: the program's own code has line information
-  bool same = true;        // its instructions equal those of the program's own code
+  std::string compiler{};  // "nvcc 13.0"; empty if the embedded code has line information
+  bool same = true;        // whether its instructions equal those of the embedded code
   gpu::KernelImage image{};
   std::map<std::string, InstructionCounts> regions{};
-  CompiledKernel compiled{};  // owns what `image` points to, if compiled from other sources
+  CompiledKernel compiled{};  // owns the image's code if it was compiled
 };
 
-/// Returns the images of one unit with line information: the program's own code if it has that,
-/// else PTX assembled by ptxas. Throws fovea::Error if ptxas is not found.
+/// Returns the images of one unit with line information: the embedded code if it has line
+/// information, else code that ptxas assembles from the PTX. Throws fovea::Error if ptxas is not
+/// found.
 [[nodiscard]] std::vector<LinedKernel> with_lines(std::span<const gpu::KernelImage* const> unit);
 /// Compiles the kernel from these sources with line information. Throws fovea::Error if no compiler
 /// is found.

@@ -18,7 +18,7 @@ namespace fovea::lab {
 namespace {
 
 /// Instructions that no kernel may contain: loads and stores of local memory.
-constexpr std::array<std::string_view, 2> kNever = {"LDL", "STL"};
+constexpr std::array<std::string_view, 2> kForbidden = {"LDL", "STL"};
 
 /// Calls body(limits) for each limit that a card sets for the image.
 template <typename Body>
@@ -32,11 +32,13 @@ void for_limits(std::span<const Card* const> cards, const gpu::KernelImage& imag
   }
 }
 
-/// Large enough to amortise the disassembler's start, and small enough to give all CPUs work.
+/// Maximal number of images per run of the disassembler: enough to amortise its start, and few
+/// enough to occupy all CPUs.
 constexpr std::size_t kMaxImagesPerRun = 24;
 
-/// Splits the images into batches, each with images for a single architecture.
-std::vector<std::vector<const gpu::KernelImage*>> runs_of(
+/// Splits the images for which is_wanted() returns true into batches, each for a single
+/// architecture.
+std::vector<std::vector<const gpu::KernelImage*>> batch_images(
     std::span<const gpu::KernelImage> images,
     const std::function<bool(const gpu::KernelImage&)>& is_wanted) {
   std::map<int, std::vector<const gpu::KernelImage*>> by_arch;
@@ -56,29 +58,28 @@ std::vector<std::vector<const gpu::KernelImage*>> runs_of(
   return runs;
 }
 
-void keep_each_once(std::vector<std::string>& faults) {
-  std::ranges::sort(faults);  // cards that share a kernel may demand the same twice
+void remove_duplicates(std::vector<std::string>& faults) {
+  std::ranges::sort(faults);  // cards that share a kernel may report the same fault
   const auto [first, last] = std::ranges::unique(faults);
   faults.erase(first, last);
 }
 
-/// Checks those regions of the report's kernel for which `is_due` returns true against their
-/// demands.
+/// Checks the demands on those regions of the report's kernel for which `is_checked` returns true.
 template <typename IsDue>
-void check_limits(std::span<const Card* const> cards, ImageReport& report, IsDue is_due) {
+void check_limits(std::span<const Card* const> cards, ImageReport& report, IsDue is_checked) {
   const ParameterValues& values = KernelSources::built_in().kernel(report.image->name).values;
   for_limits(cards, *report.image, [&](const KernelLimits& limits) {
     for (const RegionLimits& region : limits.regions) {
-      if (is_due(region.region)) {
+      if (is_checked(region.region)) {
         const auto faults = check_demands(region, values, report.regions[region.region]);
         report.faults.insert(report.faults.end(), faults.begin(), faults.end());
       }
     }
   });
-  keep_each_once(report.faults);
+  remove_duplicates(report.faults);
 }
 
-std::vector<Role> roles_of(std::span<const Card* const> cards, const gpu::KernelImage& image) {
+std::vector<Role> kernel_roles(std::span<const Card* const> cards, const gpu::KernelImage& image) {
   std::vector<Role> roles;
   for_limits(cards, image, [&](const KernelLimits& limits) {
     roles = limits.roles.empty() ? roles : limits.roles;
@@ -88,21 +89,21 @@ std::vector<Role> roles_of(std::span<const Card* const> cards, const gpu::Kernel
 
 /// Returns whether a card has demands on a region marked in the sources, as opposed to a role.
 bool has_marked_regions(std::span<const Card* const> cards, const gpu::KernelImage& image) {
-  bool found = false;
+  bool has_any = false;
   for_limits(cards, image, [&](const KernelLimits& limits) {
-    found =
-        found || std::ranges::any_of(limits.regions, [&](const RegionLimits& region) {
+    has_any =
+        has_any || std::ranges::any_of(limits.regions, [&](const RegionLimits& region) {
           return std::ranges::find(limits.roles, region.region, &Role::name) == limits.roles.end();
         });
   });
-  return found;
+  return has_any;
 }
 
-/// Adds faults for the roles of the report's kernel, and for regions that are roles; branch targets
-/// in the listing must be addresses.
+/// Adds the faults of the roles of the report's kernel, and of regions that are roles. Branch
+/// targets in the listing must be addresses.
 void check_roles(std::span<const Card* const> cards, std::string_view listing,
                  ImageReport& report) {
-  const std::vector<Role> roles = roles_of(cards, *report.image);
+  const std::vector<Role> roles = kernel_roles(cards, *report.image);
   if (roles.empty()) {
     return;
   }
@@ -126,19 +127,20 @@ void check_roles(std::span<const Card* const> cards, std::string_view listing,
   });
 }
 
-/// Adds faults for the regions in the sources; an unmarked region is a fault.
+/// Adds the faults of the regions in the sources. A region that is not marked in the sources is a
+/// fault.
 void check_regions(std::span<const Card* const> cards,
                    const std::map<std::string, InstructionCounts>& regions, ImageReport& report) {
   report.regions.insert(regions.begin(), regions.end());
   check_limits(cards, report, [&](const std::string& region) {
     if (!report.regions.contains(region)) {
-      report.faults.push_back(fmt::format("the sources mark no region '{}'", region));
+      report.faults.push_back(fmt::format("the region '{}' is not marked in the sources", region));
     }
     return regions.contains(region);
   });
 }
 
-/// Runs all checks that need no line information.
+/// Runs all checks that do not need line information.
 void check_listing(std::span<const Card* const> cards, std::string_view listing,
                    ImageReport& report) {
   report.counts = count_instructions(listing);
@@ -161,20 +163,20 @@ std::vector<ImageReport> check_run(std::span<const Card* const> cards,
   return reports;
 }
 
-/// Checks the instructions in the regions of a report's kernel against the cards' demands.
+/// Checks the cards' demands on the instructions in the regions of the report's kernel.
 void add_regions(std::span<const Card* const> cards, LinedKernel lined, ImageReport& report) {
   if (!lined.same) {
     report.faults.push_back(
-        fmt::format("{} generates other machine code than this program contains, so its regions "
-                    "cannot be compared",
+        fmt::format("{} generates other machine code than this program contains, so the regions "
+                    "are not comparable",
                     lined.compiler));
   }
   check_regions(cards, lined.regions, report);
   report.lined = std::make_shared<const LinedKernel>(std::move(lined));
 }
 
-/// Makes `count` lists of reports on all CPUs and passes them on in order; machine code is freed
-/// afterwards.
+/// Makes `count` lists of reports on all CPUs and passes the reports to `tell` in order. Each list
+/// is freed afterwards.
 template <typename Make>
 void make_reports(std::size_t count, const Make& make,
                   const std::function<void(const ImageReport&)>& tell) {
@@ -225,14 +227,14 @@ std::vector<std::string> check_instructions(std::span<const Card* const> cards,
                                             const InstructionCounts& instructions) {
   std::vector<std::string> faults;
   const auto must_lack = [&](std::string_view name) {
-    if (const int number = count_of(instructions, name); number > 0) {
-      faults.push_back(fmt::format("{} {} found, none allowed", number, name));
+    if (const int number = count_instruction(instructions, name); number > 0) {
+      faults.push_back(fmt::format("{} {}, 0 allowed", number, name));
     }
   };
   if (instructions.empty()) {
     faults.emplace_back("no instruction was found");
   }
-  std::ranges::for_each(kNever, must_lack);
+  std::ranges::for_each(kForbidden, must_lack);
   for (const auto& [name, number] : instructions) {
     if (is_unknown(name, image.arch)) {
       faults.push_back(
@@ -242,12 +244,12 @@ std::vector<std::string> check_instructions(std::span<const Card* const> cards,
   for_limits(cards, image, [&](const KernelLimits& limits) {
     std::ranges::for_each(limits.sass_lacks, must_lack);
     for (const std::string& name : limits.sass_has) {
-      if (count_of(instructions, name) == 0) {
+      if (count_instruction(instructions, name) == 0) {
         faults.push_back(fmt::format("no {}", name));
       }
     }
   });
-  keep_each_once(faults);
+  remove_duplicates(faults);
   return faults;
 }
 
@@ -257,7 +259,7 @@ std::string control_flow_graph(std::span<const Card* const> cards, const gpu::Ke
   const std::vector<Instruction> instructions = read_instructions(listing);
   const std::vector<BasicBlock> blocks = control_flow(instructions);
   return to_dot(image.name, instructions, blocks,
-                find_roles(instructions, blocks, roles_of(cards, image)));
+                find_roles(instructions, blocks, kernel_roles(cards, image)));
 }
 
 std::string to_json(const ImageReport& report) {
@@ -292,12 +294,12 @@ std::string to_json(const ImageReport& report) {
 void check_machine_code(std::span<const Card* const> cards,
                         std::span<const gpu::KernelImage> images, bool by_line,
                         const std::function<void(const ImageReport&)>& report) {
-  // Kernels without demands on regions need no line information, so they are not compiled again.
+  // Only kernels with demands on marked regions need line information and are compiled again.
   const auto has_lines = [&](const gpu::KernelImage& image) {
     return by_line && has_marked_regions(cards, image);
   };
   std::vector<std::vector<const gpu::KernelImage*>> runs =
-      runs_of(images, [&](const auto& image) { return !has_lines(image); });
+      batch_images(images, [&](const auto& image) { return !has_lines(image); });
   const std::size_t plain = runs.size();
   std::map<const std::byte*, std::vector<const gpu::KernelImage*>> units;
   for (const gpu::KernelImage& image : images) {

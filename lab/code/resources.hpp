@@ -19,16 +19,16 @@ namespace fovea::lab {
 struct ImageReport {
   const gpu::KernelImage* image = nullptr;
   std::vector<std::string> faults;  // "210 registers, 168 allowed"
-  // Members that are set when the machine code was read.
+  // The following members are set once the machine code has been read.
   int instructions = 0;
   InstructionCounts counts;
-  std::map<std::string, InstructionCounts> regions;  // by role, and by region of the sources
-  std::shared_ptr<const LinedKernel> lined;          // set when the regions of the sources were
-                                                     // counted
+  std::map<std::string, InstructionCounts>
+      regions;                               // counts per role and per region of the sources
+  std::shared_ptr<const LinedKernel> lined;  // set if the regions of the sources were counted
 };
 
-/// Checks every image of these cards (or of the whole program, if `cards` is empty) against the
-/// strictest limits that a card sets for it. Spills and local memory are always faults.
+/// Checks every image of these cards (or of the whole program if `cards` is empty) against the
+/// strictest of the limits that cards set for it. Spills and local memory are always faults.
 [[nodiscard]] std::vector<ImageReport> check_resources(std::span<const Card* const> cards,
                                                        std::span<const gpu::KernelImage> images);
 
@@ -41,9 +41,9 @@ struct ImageReport {
                                                           const InstructionCounts& instructions);
 
 /// Disassembles the images on all CPUs, and checks their instructions against the cards' demands.
-/// `report` is called for each image, ordered by architecture and then by position, while others
-/// are still being read. `by_line`: also checks regions in the sources, for kernels whose cards
-/// have demands on them. Throws fovea::Error if nvdisasm is not found.
+/// Calls `report` for each image, ordered by architecture and then by position, while other images
+/// are still being read. If `by_line`, also checks the regions in the sources of kernels whose
+/// cards have demands on them. Throws fovea::Error if nvdisasm is not found.
 void check_machine_code(std::span<const Card* const> cards,
                         std::span<const gpu::KernelImage> images, bool by_line,
                         const std::function<void(const ImageReport&)>& report);

@@ -1,5 +1,5 @@
-// Captures what a GPU computes for the cards' small cases, and checks that the emulator computes
-// the same.
+// Captures the outputs of a GPU for the cards' small cases, and checks that the emulator computes
+// the same outputs.
 #pragma once
 
 #include <cstddef>
@@ -22,12 +22,12 @@ namespace fovea::lab {
 /// Records the outputs of cases by architecture, card, case and plan.
 class CaseRecorder {
  public:
-  /// Records a hash of each output, and so many words; 0: the default, which is larger for
-  /// approximate outputs.
+  /// Records a hash and `words` words of each output; 0: a default number of words, which is larger
+  /// for approximate outputs.
   CaseRecorder(const gpu::DeviceInfo& device, std::size_t words);
 
   /// Implements EmulatedCheckOptions::inspect; always returns "".
-  std::string inspect(const EmulatedJob& job, const Ran& ran);
+  std::string inspect(const EmulatedJob& job, const CaseOutputs& ran);
   [[nodiscard]] const captures::Results& results() const { return results_; }
 
  private:
@@ -37,26 +37,26 @@ class CaseRecorder {
   captures::Results results_;
 };
 
-/// Counts of how the emulator's outputs of a card compare with the GPU's.
+/// Results of comparing the emulator's outputs of a card with those of a GPU.
 struct CaptureFigures {
   int compared = 0;
   int differing = 0;              // outputs that differ by more than the tolerance
   int changed = 0;                // differing outputs whose kernel has changed since the capture
   int missing = 0;                // not in the file, or recorded with other inputs or kernels
-  int approximate = 0;            // compared outputs that are approximate
+  int approximate = 0;            // compared outputs of approximate instructions
   captures::Distance distance{};  // largest distance of approximate outputs
 };
 
 /// Compares outputs with the recorded ones: bit for bit, unless a kernel of the case has
-/// approximate instructions. Then the recorded words are compared one by one: they may differ by 2
-/// ulps of their type, or by 2 ulps of the output's root mean square.
+/// approximate instructions. In that case, each recorded word may differ by 2 ulps, or by 2 ulps of
+/// the output's root mean square.
 class CaseComparer {
  public:
   /// Throws fovea::Error if the file is damaged.
   CaseComparer(const std::filesystem::path& file, int arch);
 
   /// Implements EmulatedCheckOptions::inspect.
-  std::string inspect(const EmulatedJob& job, const Ran& ran);
+  std::string inspect(const EmulatedJob& job, const CaseOutputs& ran);
   [[nodiscard]] const captures::Results& captured() const { return captured_; }
   /// Returns the counts by card; valid after all jobs have finished.
   [[nodiscard]] const std::map<std::string, CaptureFigures>& figures() const { return figures_; }

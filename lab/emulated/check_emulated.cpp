@@ -21,7 +21,7 @@
 namespace fovea::lab {
 namespace {
 
-/// Maximal work of cases that are checked without being named.
+/// Maximal work of cases that are checked unless the user names others.
 constexpr double kMaxFlops = 30e6;
 constexpr double kMaxBytes = 3e6;
 
@@ -46,11 +46,11 @@ struct Job : EmulatedJob {
   std::shared_ptr<SharedInputs> inputs;
 };
 
-/// Returns the jobs; `larger` holds one larger case per card, checked together with its quick ones;
-/// if the user named a case, only that one.
-std::vector<Job> jobs_of(std::span<const Card* const> cards,
-                         const std::vector<std::optional<Case>>& larger,
-                         const EmulatedCheckOptions& options, const gpu::DeviceInfo& device) {
+/// Returns the jobs for each card: its quick cases and its element of `larger`, or only the latter
+/// if the user named a case.
+std::vector<Job> make_jobs(std::span<const Card* const> cards,
+                           const std::vector<std::optional<Case>>& larger,
+                           const EmulatedCheckOptions& options, const gpu::DeviceInfo& device) {
   std::vector<Job> jobs;
   const auto add = [&](const Card& card, const Case& card_case) {
     const std::unique_ptr<Workload> workload = card_case.make(options.seed);
@@ -76,8 +76,8 @@ std::vector<Job> jobs_of(std::span<const Card* const> cards,
   return jobs;
 }
 
-/// Keeps one job per card and sequence of kernels, the one with the most work, and jobs that cannot
-/// run. Uses an emulated device for planning only.
+/// Keeps, for each card and sequence of kernels, only the job with the most work, and all jobs that
+/// cannot run. Uses an emulated device only to plan the launches.
 void keep_largest(std::vector<Job>& jobs, const EmulatedCheckOptions& options) {
   struct Largest {
     const Job* job = nullptr;
@@ -96,22 +96,22 @@ void keep_largest(std::vector<Job>& jobs, const EmulatedCheckOptions& options) {
     for (const gpu::Launch& launch : workload->launches(*device, placement.operands(), *job.plan)) {
       kernels.push_back(launch.kernel);
     }
-    Largest& known = largest[{job.card, kernels}];
-    if (known.job == nullptr || workload->flops() > known.flops) {
-      known = {.job = &job, .flops = workload->flops()};
+    Largest& candidate = largest[{job.card, kernels}];
+    if (candidate.job == nullptr || workload->flops() > candidate.flops) {
+      candidate = {.job = &job, .flops = workload->flops()};
     }
   }
-  std::set<const Job*> kept;
-  for (const auto& [kernels, known] : largest) {
-    kept.insert(known.job);
+  std::set<const Job*> largest_jobs;
+  for (const auto& [kernels, candidate] : largest) {
+    largest_jobs.insert(candidate.job);
   }
-  std::vector<Job> left;
+  std::vector<Job> remaining_jobs;
   for (Job& job : jobs) {
-    if (!job.plan || kept.contains(&job)) {
-      left.push_back(std::move(job));
+    if (!job.plan || largest_jobs.contains(&job)) {
+      remaining_jobs.push_back(std::move(job));
     }
   }
-  jobs = std::move(left);
+  jobs = std::move(remaining_jobs);
 }
 
 /// Runs jobs one after the other on one device, on which each kernel is loaded once.
@@ -127,7 +127,8 @@ class Runner {
     int schedule = 0;
     bool overlapping = false;
     if (emulator_) {
-      // Once per kernel: what it waits for does not depend on the problem.
+      // Once per sequence of kernels suffices: the inputs that they wait for do not depend on the
+      // problem.
       check.overlaps = [&](const std::vector<std::string_view>& kernels) {
         overlapping = overlapped_.insert(kernels).second;
         return overlapping;
@@ -138,7 +139,7 @@ class Runner {
       };
     }
     if (options_.inspect) {
-      check.inspect = [&](const Ran& ran) { return options_.inspect(job, ran); };
+      check.inspect = [&](const CaseOutputs& ran) { return options_.inspect(job, ran); };
     }
     try {
       if (job.plan) {
@@ -189,8 +190,8 @@ class Runner {
 }  // namespace
 
 std::uint64_t order_seed(std::uint64_t seed, int number) {
-  constexpr std::uint64_t kApart = 1'000'003;  // more than there are schedules
-  return seed * kApart + static_cast<std::uint64_t>(number);
+  constexpr std::uint64_t kSeedStride = 1'000'003;  // larger than any number of schedules
+  return seed * kSeedStride + static_cast<std::uint64_t>(number);
 }
 
 bool is_quick_to_emulate(const Case& card_case) {
@@ -201,17 +202,17 @@ bool is_quick_to_emulate(const Case& card_case) {
 int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOptions& options,
                    const std::function<void(const CheckResult&)>& report) {
   std::vector<const Card*> with_kernels;
-  // The requested case of each card, or one that fills pipelines more than once.
+  // The requested case of each card, or its first one that fills pipelines more than once.
   std::vector<std::optional<Case>> larger;
   const gpu::DeviceInfo info = options.gpu != nullptr
                                    ? options.gpu->info()
                                    : gpu::open_emulated_device({.arch = options.arch})->info();
   for (const Card* const card : cards) {
-    std::vector<Case> asked = cases_of(*card, options.only_case);
-    if (carries_kernels(*card, info) && !asked.empty()) {
+    std::vector<Case> requested_cases = select_cases(*card, options.only_case);
+    if (carries_kernels(*card, info) && !requested_cases.empty()) {
       with_kernels.push_back(card);
       if (!options.only_case.empty()) {
-        larger.emplace_back(std::move(asked.front()));
+        larger.emplace_back(std::move(requested_cases.front()));
       } else if (!card->emulated.empty()) {
         larger.emplace_back(find_case(*card, card->emulated.front()));
       } else {
@@ -219,14 +220,14 @@ int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOption
       }
     }
   }
-  std::vector<Job> jobs = jobs_of(with_kernels, larger, options, info);
+  std::vector<Job> jobs = make_jobs(with_kernels, larger, options, info);
   if (options.largest_only) {
     keep_largest(jobs, options);
   }
   if (jobs.empty()) {
     fail(
         "nothing was checked: this program has no kernels of these cards for {}, or none of their "
-        "cases is small enough; --case names one",
+        "cases is small enough; choose one with --case",
         info.name);
   }
   int failed = 0;

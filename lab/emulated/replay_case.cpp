@@ -1,4 +1,4 @@
-// Runs one schedule of a case on the emulator again.
+// Repeats one schedule of a case on the emulator.
 #include "lab/emulated/replay_case.hpp"
 
 #include <algorithm>
@@ -29,12 +29,12 @@ std::string case_to_run(const Card& card, const std::string& name) {
     return card_case.check && is_quick_to_emulate(card_case);
   });
   if (quick == card.cases.end()) {
-    fail("no case of {} is small enough to be chosen by default; name one", card.name);
+    fail("no case of {} is small enough to be the default; choose one with --case", card.name);
   }
   return quick->name;
 }
 
-/// Quotes a text for a shell.
+/// Quotes a text for a shell if necessary.
 std::string quoted(const std::string& text) {
   const bool is_plain = std::ranges::all_of(text, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -56,7 +56,8 @@ class Replayer {
 
   [[nodiscard]] const PreparedCase& prepared() const { return prepared_; }
 
-  /// The first schedule starts with other poison bytes in the outputs than the later ones.
+  /// Poisons the outputs with the same bytes as the check: the first schedule with other ones than
+  /// the later schedules.
   std::string run(const ReplayOptions& options, Verdict& verdict) {
     if (options.overlapping) {
       begin(options.seed, options.schedule, options.trace);
@@ -77,8 +78,8 @@ class Replayer {
     run_on(kOtherPoison);
     placement_.read(values_, *stream_);
     verdict = lab::judge(values_, card_.tolerance);
-    const bool is_other = placement_.fingerprint(*stream_) != first;
-    return is_other ? "the same inputs gave other bytes than on schedule 0" : verdict.reason;
+    const bool differs = placement_.fingerprint(*stream_) != first;
+    return differs ? "the outputs differ from those of schedule 0" : verdict.reason;
   }
 
  private:
@@ -90,7 +91,7 @@ class Replayer {
     prepared_.run(placement_.operands(), *stream_);
     stream_->synchronize();
   }
-  /// Runs the smoke run, as the check of the first schedule does.
+  /// Repeats the smoke run, which the check does with the first schedule.
   std::string smoke_fault(std::uint64_t seed) {
     begin(seed, 0, {});
     const auto smoke = prepared_.run_smoke(*stream_);

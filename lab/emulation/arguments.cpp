@@ -1,4 +1,4 @@
-// Parses the kernel arguments in launch.json.
+// Parses the arguments of kernels in launch.json.
 
 #include <algorithm>
 #include <array>
@@ -36,20 +36,20 @@ ElementType type_in(const Field& field) {
 
 BufferAddress read_address(const Field& field, const std::vector<Buffer>& buffers) {
   const Field name = field.at("buffer");
-  const std::string& wanted = name.text();
-  const auto found = std::ranges::find(buffers, wanted, &Buffer::name);
-  if (found == buffers.end()) {
+  const std::string& buffer_name = name.text();
+  const auto match = std::ranges::find(buffers, buffer_name, &Buffer::name);
+  if (match == buffers.end()) {
     std::vector<std::string> names;
     std::ranges::transform(buffers, std::back_inserter(names), &Buffer::name);
-    name.fail(fmt::format("there is no buffer \"{}\"; there are {}", wanted,
+    name.fail(fmt::format("unknown buffer \"{}\"; the buffers are {}", buffer_name,
                           names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
   }
   const auto offset = field.find("offset");
-  return {.buffer = static_cast<std::size_t>(found - buffers.begin()),
+  return {.buffer = static_cast<std::size_t>(match - buffers.begin()),
           .offset = offset ? offset->whole(0, kMaxOffset) : 0};
 }
 
-// Copies dimensions, innermost first.
+// Copies the values for the dimensions, innermost first.
 template <typename T, std::size_t kCount>
 void fill(std::array<T, kCount>& to, const std::vector<std::uint64_t>& from) {
   std::ranges::transform(from, to.begin(),
@@ -72,7 +72,7 @@ TensorMapArgument read_tensor_map(const Field& field, const std::vector<Buffer>&
     const auto shape = buffer.shape.dims();
     if (shape.empty() || shape.size() > kMaxMapRank) {
       field.fail(fmt::format(
-          "\"dims\" is required, since the buffer's shape {} does not have 1 to {} dimensions",
+          "\"dims\" is required because the buffer's shape {} does not have 1 to {} dimensions",
           buffer.shape.to_string(), kMaxMapRank));
     }
     dims.assign(shape.rbegin(), shape.rend());
@@ -87,7 +87,8 @@ TensorMapArgument read_tensor_map(const Field& field, const std::vector<Buffer>&
     std::uint64_t bytes = size_of(type);
     for (std::size_t i = 0; i + 1 < rank; ++i) {
       if (dims[i] > kMaxOffset / bytes) {
-        field.fail("\"strides\" is required, since the strides of its dims exceed 2^40 bytes");
+        field.fail(
+            "\"strides\" is required because the strides computed from \"dims\" exceed 2^40 bytes");
       }
       bytes *= dims[i];
       map.desc.strides.at(i) = bytes;
@@ -119,12 +120,13 @@ std::vector<std::byte> read_bytes(const Field& field) {
     const char* const first = text.data() + 2 * i;
     const auto [end, error] = std::from_chars(first, first + 2, value, 16);
     if (error != std::errc{} || end != first + 2) {
-      field.fail(fmt::format("\"{}\" are not two hexadecimal digits", text.substr(2 * i, 2)));
+      field.fail(
+          fmt::format("\"{}\" is not a byte of two hexadecimal digits", text.substr(2 * i, 2)));
     }
     bytes[i] = static_cast<std::byte>(value);
   }
   if (text.size() % 2 != 0) {
-    field.fail("each byte must have two hexadecimal digits");
+    field.fail("the number of hexadecimal digits must be even");
   }
   return bytes;
 }
@@ -135,9 +137,9 @@ std::vector<std::byte> read_numbers(const Field& field, ElementType type) {
       field.value().is_array() ? field.elements() : std::vector<Field>{field};
   std::vector<std::byte> bytes(numbers.size() * size_of(type));
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const std::string wrong = put(type, numbers[i].value(), &bytes[i * size_of(type)]);
-    if (!wrong.empty()) {
-      numbers[i].fail(wrong);
+    const std::string error = put(type, numbers[i].value(), &bytes[i * size_of(type)]);
+    if (!error.empty()) {
+      numbers[i].fail(error);
     }
   }
   return bytes;
@@ -148,23 +150,24 @@ std::vector<std::byte> read_numbers(const Field& field, ElementType type) {
 Argument read_argument(const Field& field, const std::vector<Buffer>& buffers, bool is_member) {
   std::vector<std::string> kinds = type_names();
   kinds.insert(kinds.end(), kOthers.begin(), kOthers.end());
-  std::vector<std::string> known = kinds;
-  known.emplace_back("offset");
+  std::vector<std::string> known_keys = kinds;
+  known_keys.emplace_back("offset");
   if (is_member) {
-    known.emplace_back("at");
+    known_keys.emplace_back("at");
   }
-  field.expect_keys(known);
-  std::vector<std::string> found;
-  std::ranges::copy_if(kinds, std::back_inserter(found),
+  field.expect_keys(known_keys);
+  std::vector<std::string> given_kinds;
+  std::ranges::copy_if(kinds, std::back_inserter(given_kinds),
                        [&](const std::string& kind) { return field.find(kind).has_value(); });
-  if (found.size() != 1) {
-    field.fail(fmt::format("one of the fields {} is expected, not {}", fmt::join(kinds, ", "),
-                           found.empty() ? "none" : fmt::format("{}", fmt::join(found, " and "))));
+  if (given_kinds.size() != 1) {
+    field.fail(fmt::format(
+        "expected exactly one of the fields {}, got {}", fmt::join(kinds, ", "),
+        given_kinds.empty() ? "none" : fmt::format("{}", fmt::join(given_kinds, " and "))));
   }
-  const std::string& kind = found.front();
+  const std::string& kind = given_kinds.front();
   const Field what = field.at(kind);
   if (const auto offset = field.find("offset"); offset && kind != "buffer") {
-    offset->fail("an offset is only allowed with a buffer's address");
+    offset->fail("an offset is only allowed with \"buffer\"");
   }
   Argument argument{.what = {}, .path = field.path()};
   if (kind == "buffer") {

@@ -43,18 +43,18 @@ Array read_npy(const io::File& file, const ArrayKind& kind, MemoryBudget& memory
       io::with_path(path, [&] { return io::parse_npy_head(head, file.size()); });
   const std::optional<ElementType> type = kind.type ? kind.type : type_of_npy(info.descr);
   if (!type || !fits_npy(*type, info.descr)) {
-    refuse(path, fmt::format("its elements are {}{}", io::escape(info.descr),
-                             kind.type ? fmt::format(", and {} is wanted", name_of(*kind.type))
-                                       : "; name the type of the buffer"));
+    refuse(path, fmt::format("the file's elements are {}{}", io::escape(info.descr),
+                             kind.type ? fmt::format(" instead of {}", name_of(*kind.type))
+                                       : ", so the buffer's type must be specified"));
   }
   if (kind.shape && *kind.shape != info.shape) {
-    refuse(path, fmt::format("it has the shape {}, and {} is wanted", info.shape.to_string(),
+    refuse(path, fmt::format("the file's shape is {} instead of {}", info.shape.to_string(),
                              kind.shape->to_string()));
   }
   Array array{.type = *type, .shape = info.shape, .bytes = {}};
   const std::size_t bytes = bytes_of(*type, info.shape);
   if (bytes != file.size() - info.data_offset) {
-    refuse(path, fmt::format("its shape {} does not match its {} bytes of data",
+    refuse(path, fmt::format("the file's shape {} does not match its {} bytes of data",
                              info.shape.to_string(), file.size() - info.data_offset));
   }
   memory.take(bytes);
@@ -69,7 +69,7 @@ Array read_raw(const io::File& file, const ArrayKind& kind, MemoryBudget& memory
   const auto count = static_cast<std::int64_t>(file.size() / size_of(type));
   Array array{.type = type, .shape = kind.shape.value_or(Shape({count})), .bytes = {}};
   if (bytes_of(type, array.shape) != file.size()) {
-    refuse(path, fmt::format("it has {} bytes, and {} of {} has {}", file.size(),
+    refuse(path, fmt::format("the file has {} bytes, but {} of {} has {}", file.size(),
                              array.shape.to_string(), name_of(type), bytes_of(type, array.shape)));
   }
   memory.take(file.size());
@@ -89,7 +89,7 @@ Array read_file(const Field& field, const ArrayKind& kind, const Source& source)
   }
 }
 
-// Makes an array of zeros, counted against the memory budget.
+// Makes an array of zeros and takes its memory from the budget.
 Array make_array(const Field& field, ElementType type, const Shape& shape, MemoryBudget& memory) {
   Array array{.type = type, .shape = shape, .bytes = {}};
   const std::size_t bytes = bytes_of(type, shape);
@@ -108,25 +108,25 @@ Array read_values(const Field& field, const ArrayKind& kind, MemoryBudget& memor
   const ElementType type = kind.type.value_or(ElementType::kU8);
   const Shape shape = kind.shape.value_or(Shape({static_cast<std::int64_t>(values.size())}));
   if (static_cast<std::uint64_t>(shape.elements()) != values.size()) {
-    field.fail(fmt::format("it has {} numbers, but the shape {} has {}", values.size(),
-                           shape.to_string(), shape.elements()));
+    field.fail(fmt::format("expected {} numbers for the shape {}, got {}", shape.elements(),
+                           shape.to_string(), values.size()));
   }
   Array array = make_array(field, type, shape, memory);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::string wrong = put(type, values[i].value(), &array.bytes[i * size_of(type)]);
-    if (!wrong.empty()) {
-      values[i].fail(wrong);
+    const std::string error = put(type, values[i].value(), &array.bytes[i * size_of(type)]);
+    if (!error.empty()) {
+      values[i].fail(error);
     }
   }
   return array;
 }
 
 double number_or(const Field& field, std::string_view key, double otherwise) {
-  const std::optional<Field> found = field.find(key);
-  return found ? found->number() : otherwise;
+  const std::optional<Field> value = field.find(key);
+  return value ? value->number() : otherwise;
 }
 
-std::uint64_t seed_of(const Field& field) {
+std::uint64_t read_seed(const Field& field) {
   const std::optional<Field> seed = field.find("seed");
   return seed ? seed->whole(0, std::numeric_limits<std::uint64_t>::max()) : 0;
 }
@@ -167,7 +167,7 @@ Array generate_uniform(const Field& field, const ArrayKind& kind, MemoryBudget& 
   if (!(low <= high)) {
     field.fail("low must not be above high");
   }
-  std::mt19937_64 random(seed_of(field));
+  std::mt19937_64 random(read_seed(field));
   return generate(field, kind, memory, [&] {
     return is_whole ? low + std::floor(draw(random) * (high - low + 1))
                     : low + draw(random) * (high - low);
@@ -178,7 +178,7 @@ Array generate_normal(const Field& field, const ArrayKind& kind, MemoryBudget& m
   field.expect_keys({"mean", "deviation", "seed"});
   const double mean = number_or(field, "mean", 0);
   const double deviation = number_or(field, "deviation", 1);
-  std::mt19937_64 random(seed_of(field));
+  std::mt19937_64 random(read_seed(field));
   return generate(field, kind, memory, [&] {  // the Box-Muller transform
     const double radius = std::sqrt(-2 * std::log(1 - draw(random)));
     return mean + deviation * radius * std::cos(2 * std::numbers::pi * draw(random));
@@ -196,20 +196,20 @@ std::size_t bytes_of(ElementType type, const Shape& shape) {
 }
 
 Array read_content(const Field& field, const ArrayKind& kind, const Source& source,
-                   const std::vector<std::string>& more) {
+                   const std::vector<std::string>& other_keys) {
   MemoryBudget& memory = source.memory;
   if (field.value().is_string()) {
     const double value = field.choice({"zeros", "ones"}) == "ones" ? 1 : 0;
     return generate(field, kind, memory, [&] { return value; });
   }
   static const std::vector<std::string> kKinds = {"file", "values", "iota", "uniform", "normal"};
-  std::vector<std::string> known = kKinds;
-  known.insert(known.end(), more.begin(), more.end());
-  field.expect_keys(known);
+  std::vector<std::string> known_keys = kKinds;
+  known_keys.insert(known_keys.end(), other_keys.begin(), other_keys.end());
+  field.expect_keys(known_keys);
   const auto count = std::ranges::count_if(
       kKinds, [&](const std::string& key) { return field.find(key).has_value(); });
   if (count != 1) {
-    field.fail(fmt::format("one of the fields {} is expected", fmt::join(kKinds, ", ")));
+    field.fail(fmt::format("expected exactly one of the fields {}", fmt::join(kKinds, ", ")));
   }
   if (const auto file = field.find("file")) {
     return read_file(*file, kind, source);
@@ -228,20 +228,20 @@ Array read_content(const Field& field, const ArrayKind& kind, const Source& sour
 void require_replaceable(const LaunchFolder& folder, const std::string& name, ElementType type,
                          const Shape& shape, bool overwrite) {
   const auto [inner, file_name] = folder.place_of(name);
-  const std::optional<struct stat> there = inner->examine(file_name, AT_SYMLINK_NOFOLLOW);
-  if (!there) {
+  const std::optional<struct stat> status = inner->examine(file_name, AT_SYMLINK_NOFOLLOW);
+  if (!status) {
     return;
   }
-  const std::string shown = io::escape((*inner / file_name).native());
-  if (folder.keeps(*there)) {
-    fail("{}: is an input of this command, which it would replace", shown);
+  const std::string printed_path = io::escape((*inner / file_name).native());
+  if (folder.keeps(*status)) {
+    fail("{}: is an input of this command and must not be overwritten", printed_path);
   }
-  if (!S_ISREG(there->st_mode)) {
-    fail("{}: is not a regular file", shown);
+  if (!S_ISREG(status->st_mode)) {
+    fail("{}: is not a regular file", printed_path);
   }
   const std::string head = is_npy(name) ? io::npy_header(npy_descr(type), shape) : "";
   const std::size_t bytes = head.size() + bytes_of(type, shape);
-  bool is_such_an_array = static_cast<std::size_t>(there->st_size) == bytes;
+  bool is_such_an_array = static_cast<std::size_t>(status->st_size) == bytes;
   if (is_such_an_array && !overwrite) {
     const io::File file(inner->open_to_read(file_name), *inner / file_name);
     std::string begin(head.size(), '\0');
@@ -249,7 +249,8 @@ void require_replaceable(const LaunchFolder& folder, const std::string& name, El
     is_such_an_array = begin == head;
   }
   if (!is_such_an_array && !overwrite) {
-    fail("{}: exists and is not an array of this type and shape; --overwrite replaces it", shown);
+    fail("{}: exists and is not an array of this type and shape; use --overwrite to replace it",
+         printed_path);
   }
 }
 

@@ -15,7 +15,7 @@
 
 namespace fovea::emulation {
 
-/// Numbers in memory, row-major.
+/// A row-major array of numbers in memory.
 struct Array {
   ElementType type = ElementType::kU8;
   Shape shape{};
@@ -28,7 +28,7 @@ struct Source {
   MemoryBudget& memory;
 };
 
-/// What is known about an array before its content is read.
+/// The type and shape of an array, if known before its content is read.
 struct ArrayKind {
   std::optional<ElementType> type{};
   std::optional<Shape> shape{};
@@ -36,10 +36,10 @@ struct ArrayKind {
 
 /// Reads the array that a field describes: "zeros", "ones", or an object with one of the fields
 /// file, values, iota, uniform, normal. A type or shape missing in `kind` is taken from the file or
-/// from the number of values; without a file the type defaults to u8. `more`: other fields that the
-/// object may have. Throws fovea::Error with the field's path.
+/// from the number of values; without a file the type defaults to u8. `other_keys` lists other
+/// fields that the object may have. Throws fovea::Error with the field's path.
 [[nodiscard]] Array read_content(const Field& field, const ArrayKind& kind, const Source& source,
-                                 const std::vector<std::string>& more = {});
+                                 const std::vector<std::string>& other_keys = {});
 
 /// Returns the size of an array. Throws fovea::Error if it is too large for memory.
 [[nodiscard]] std::size_t bytes_of(ElementType type, const Shape& shape);

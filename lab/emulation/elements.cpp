@@ -1,4 +1,4 @@
-// Types of numbers in kernels' memory: their names, sizes and bits.
+// Implements the types of numbers in kernels' memory.
 #include "lab/emulation/elements.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 struct TypeFacts {
   std::string_view name;
-  std::string_view bits_name;  // "b32", or "" if another type has that name
+  std::string_view bits_name;  // "b32"; empty for types that share it with an earlier type
   std::string_view descr;
   std::size_t bytes;
   bool is_float;
@@ -44,9 +44,9 @@ const TypeFacts& facts(ElementType type) {
   return kTypes.at(static_cast<std::size_t>(type));
 }
 
-std::optional<ElementType> type_at(decltype(kTypes)::const_iterator found) {
-  return found == kTypes.end() ? std::nullopt
-                               : std::optional(static_cast<ElementType>(found - kTypes.begin()));
+std::optional<ElementType> type_at(decltype(kTypes)::const_iterator match) {
+  return match == kTypes.end() ? std::nullopt
+                               : std::optional(static_cast<ElementType>(match - kTypes.begin()));
 }
 
 template <typename T>
@@ -61,7 +61,7 @@ T load(const std::byte* from) {
   return value;
 }
 
-// Calls `use` with a value of the matching C++ type: integers, or floats of 32 or 64 bits.
+// Calls `use` with a value of the corresponding C++ type: an integer, float or double.
 template <typename Use>
 auto with_type(ElementType type, const Use& use) {
   switch (type) {
@@ -92,8 +92,8 @@ auto with_type(ElementType type, const Use& use) {
   return use(double{});
 }
 
-// Parses bits such as "0x3f800000"; returns false if they are not a hexadecimal number of that
-// size.
+// Parses bits such as "0x3f800000". Returns false if the text is not a hexadecimal number that fits
+// into `bytes` bytes.
 bool put_bits(std::string_view text, std::size_t bytes, std::byte* to) {
   std::uint64_t bits = 0;
   const auto [end, error] = std::from_chars(text.data() + 2, text.data() + text.size(), bits, 16);
@@ -108,10 +108,10 @@ bool put_bits(std::string_view text, std::size_t bytes, std::byte* to) {
 }  // namespace
 
 std::optional<ElementType> find_type(std::string_view name) {
-  const auto found = std::ranges::find_if(kTypes, [&](const TypeFacts& type) {
+  const auto match = std::ranges::find_if(kTypes, [&](const TypeFacts& type) {
     return name == type.name || (!name.empty() && name == type.bits_name);
   });
-  return type_at(found);
+  return type_at(match);
 }
 
 std::vector<std::string> type_names() {
@@ -142,7 +142,7 @@ std::string_view npy_descr(ElementType type) {
 }
 
 std::optional<ElementType> type_of_npy(std::string_view descr) {
-  // Types that NumPy supports precede in the table those that it does not.
+  // No type of ml_dtypes may precede the NumPy type with the same descr.
   return type_at(std::ranges::find(kTypes, descr, &TypeFacts::descr));
 }
 
@@ -150,7 +150,7 @@ bool fits_npy(ElementType type, std::string_view descr) {
   if (descr == npy_descr(type)) {
     return true;
   }
-  // Arrays of ml_dtypes' types: NumPy writes them as opaque bytes.
+  // NumPy writes arrays of ml_dtypes' types as opaque bytes.
   return (type == ElementType::kBF16 && (descr == "|V2" || descr == "<V2")) ||
          (type == ElementType::kE4M3 && (descr == "|V1" || descr == "<V1"));
 }
@@ -169,28 +169,28 @@ void put(ElementType type, double value, std::byte* to) {
     if constexpr (std::is_floating_point_v<T>) {
       store(static_cast<T>(value), to);
     } else {
-      // The largest 64-bit integer has no exact double, but larger values are clamped anyway.
+      // kMax is rounded up for 64-bit integers, hence the comparison with >=.
       constexpr auto kMin = static_cast<double>(std::numeric_limits<T>::min());
       constexpr auto kMax = static_cast<double>(std::numeric_limits<T>::max());
-      const double whole = std::nearbyint(value);
-      store(!(whole > kMin) ? std::numeric_limits<T>::min()
-            : whole >= kMax ? std::numeric_limits<T>::max()
-                            : static_cast<T>(whole),
+      const double rounded = std::nearbyint(value);
+      store(!(rounded > kMin) ? std::numeric_limits<T>::min()
+            : rounded >= kMax ? std::numeric_limits<T>::max()
+                              : static_cast<T>(rounded),
             to);
     }
   });
 }
 
 std::string put(ElementType type, const nlohmann::json& value, std::byte* to) {
-  const std::string wrong = fmt::format("{} is not a valid {}", value.dump(), name_of(type));
+  const std::string error = fmt::format("{} is not a valid {}", value.dump(), name_of(type));
   if (value.is_string()) {
     const auto& text = value.get_ref<const std::string&>();
     if (text.starts_with("0x") && text.size() > 2) {
-      return put_bits(text, size_of(type), to) ? "" : wrong;
+      return put_bits(text, size_of(type), to) ? "" : error;
     }
     const bool is_infinite = text == "inf" || text == "-inf";
     if (!is_float(type) || (!is_infinite && text != "nan")) {
-      return wrong;
+      return error;
     }
     put(type,
         text == "nan"    ? std::numeric_limits<double>::quiet_NaN()
@@ -200,21 +200,21 @@ std::string put(ElementType type, const nlohmann::json& value, std::byte* to) {
     return "";
   }
   if (!value.is_number()) {
-    return wrong;
+    return error;
   }
   if (is_float(type)) {
     put(type, value.get<double>(), to);
     return "";
   }
   if (!value.is_number_integer()) {
-    return wrong;
+    return error;
   }
   return with_type(type, [&]<typename T>(T) {
     if constexpr (std::is_integral_v<T>) {
       const bool fits = value.is_number_unsigned() ? std::in_range<T>(value.get<std::uint64_t>())
                                                    : std::in_range<T>(value.get<std::int64_t>());
       if (!fits) {
-        return wrong;
+        return error;
       }
       store(value.get<T>(), to);
     }

@@ -1,4 +1,4 @@
-// Types of numbers in kernels' memory: their names, sizes and bits.
+// Types of numbers in kernels' memory: their names, sizes and encodings.
 #pragma once
 
 #include <cstddef>
@@ -43,11 +43,11 @@ enum class ElementType : std::uint8_t {
 /// Returns whether an array with this descr may hold such elements.
 [[nodiscard]] bool fits_npy(ElementType type, std::string_view descr);
 
-/// Writes the number to `to`: rounded to nearest (via f32 for narrower types), or clamped to the
-/// range of an integer type.
+/// Writes the number to `to`, rounded to nearest (via f32 for narrower types) and clamped to the
+/// range of integer types.
 void put(ElementType type, double value, std::byte* to);
-/// Writes a JSON number, its bits as "0x7fc00000", or "inf", "-inf", "nan". Returns "" on success,
-/// else what is wrong: "-1 is not a valid u8".
+/// Writes a JSON value: a number, bits such as "0x7fc00000", or "inf", "-inf" or "nan". Returns ""
+/// on success, else what is wrong: "-1 is not a valid u8".
 [[nodiscard]] std::string put(ElementType type, const nlohmann::json& value, std::byte* to);
 [[nodiscard]] double get(ElementType type, const std::byte* from);
 /// Returns the shortest text that identifies the number.

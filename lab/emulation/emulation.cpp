@@ -21,9 +21,10 @@
 namespace fovea::emulation {
 namespace {
 
-constexpr std::size_t kLaunchBytes = 1024;  // of a launch and its grid, without its parameters
+constexpr std::size_t kLaunchBytes = 1024;  // memory of a launch, without its parameters
 
-// Returns the size of an argument in bytes; none if it adapts to the parameter.
+// Returns the size of an argument in bytes, or std::nullopt for structs, which take the parameter's
+// size.
 std::optional<std::size_t> size_of(const Argument& argument) {
   if (const auto* bytes = std::get_if<std::vector<std::byte>>(&argument.what)) {
     return bytes->size();
@@ -37,12 +38,13 @@ std::optional<std::size_t> size_of(const Argument& argument) {
   return std::nullopt;
 }
 
-bool is_near(const Comparison& how, double is, double wanted) {
-  if (is == wanted || (std::isnan(is) && std::isnan(wanted))) {
+bool is_near(const Comparison& comparison, double actual, double expected) {
+  if (actual == expected || (std::isnan(actual) && std::isnan(expected))) {
     return true;
   }
-  return std::isfinite(wanted) &&
-         std::abs(is - wanted) <= how.absolute + how.relative * std::abs(wanted);
+  return std::isfinite(expected) &&
+         std::abs(actual - expected) <=
+             comparison.absolute + comparison.relative * std::abs(expected);
 }
 
 /// Returns the index of an element in its shape: "[0, 3]".
@@ -56,29 +58,29 @@ std::string index_text(std::size_t index, const Shape& shape) {
   return fmt::format("[{}]", fmt::join(at, ", "));
 }
 
-/// Compares a buffer with its expected content. Exact comparison: bit by bit. With a tolerance: the
-/// difference may be `absolute` + `relative` times the expected number's magnitude; infinities
-/// equal themselves, and NaN matches only NaN.
+/// Compares a buffer with its expected content, bit by bit or with a tolerance. Numbers may then
+/// differ by `absolute` + `relative` times the magnitude of the expected number, infinities must be
+/// equal, and NaN matches only NaN.
 std::optional<Mismatch> compare(const Buffer& buffer, std::span<const std::byte> bytes) {
-  const Comparison& how = *buffer.compare;
+  const Comparison& comparison = *buffer.compare;
   const std::size_t size = size_of(buffer.type);
   Mismatch mismatch{.buffer = buffer.name, .elements = bytes.size() / size};
   for (std::size_t offset = 0; offset < bytes.size(); offset += size) {
-    const auto is_bits = bytes.subspan(offset, size);
-    if (std::ranges::equal(is_bits, std::span(how.wanted).subspan(offset, size))) {
+    const auto actual_bits = bytes.subspan(offset, size);
+    if (std::ranges::equal(actual_bits, std::span(comparison.expected).subspan(offset, size))) {
       continue;
     }
-    const double is = get(buffer.type, is_bits.data());
-    const double wanted = get(buffer.type, &how.wanted[offset]);
-    if (!how.is_exact && is_near(how, is, wanted)) {
+    const double actual = get(buffer.type, actual_bits.data());
+    const double expected = get(buffer.type, &comparison.expected[offset]);
+    if (!comparison.is_exact && is_near(comparison, actual, expected)) {
       continue;
     }
     if (mismatch.wrong++ == 0) {
       mismatch.index = index_text(offset / size, buffer.shape);
-      mismatch.is = text_of(buffer.type, is_bits.data());
-      mismatch.wanted = text_of(buffer.type, &how.wanted[offset]);
+      mismatch.actual = text_of(buffer.type, actual_bits.data());
+      mismatch.expected = text_of(buffer.type, &comparison.expected[offset]);
     }
-    const double error = std::abs(is - wanted);
+    const double error = std::abs(actual - expected);
     mismatch.largest_error = std::isnan(error) || std::isnan(mismatch.largest_error)
                                  ? std::numeric_limits<double>::quiet_NaN()
                                  : std::max(mismatch.largest_error, error);
@@ -89,11 +91,11 @@ std::optional<Mismatch> compare(const Buffer& buffer, std::span<const std::byte>
 }  // namespace
 
 std::string Mismatch::text() const {
-  return fmt::format("buffer {}: {} of {} elements are wrong, the first at {}: {}, not {}{}",
-                     buffer, wrong, elements, index, is, wanted,
-                     std::isnan(largest_error)
-                         ? ""
-                         : fmt::format("; the largest difference is {:.6g}", largest_error));
+  return fmt::format(
+      "buffer {}: {} of {} elements are wrong, the first one at {}: {} instead of {}{}", buffer,
+      wrong, elements, index, actual, expected,
+      std::isnan(largest_error) ? ""
+                                : fmt::format("; the largest difference is {:.6g}", largest_error));
 }
 
 Emulation::Emulation(const std::filesystem::path& ptx, LaunchFile file, const std::string& kernel)
@@ -112,8 +114,9 @@ Emulation::Emulation(const std::filesystem::path& ptx, LaunchFile file, const st
     try {
       const emu::KernelHandle& handle =
           module_.find(launch.kernel.empty() ? kernel : launch.kernel);
-      launches_.push_back(
-          {.kernel = handle, .config = launch.config, .parameters = parameters_of(launch, handle)});
+      launches_.push_back({.kernel = handle,
+                           .config = launch.config,
+                           .parameters = encode_parameters(launch, handle)});
       file_.memory.take(kLaunchBytes + 2 * launches_.back().parameters.size());
     } catch (const Error& error) {
       rethrow_unless_finding(error);
@@ -132,22 +135,23 @@ void Emulation::take_memory(const std::string& what, std::size_t bytes) {
   }
 }
 
-std::vector<std::byte> Emulation::parameters_of(const LaunchText& launch,
-                                                const emu::KernelHandle& kernel) const {
-  const std::vector<emu::Parameter>& wanted = kernel.parameters;
-  if (launch.arguments.size() != wanted.size()) {
-    fail("{}.arguments: there are {} arguments, but {} has {} parameters", launch.path,
-         launch.arguments.size(), source_name(kernel.name), wanted.size());
+std::vector<std::byte> Emulation::encode_parameters(const LaunchText& launch,
+                                                    const emu::KernelHandle& kernel) const {
+  const std::vector<emu::Parameter>& parameters = kernel.parameters;
+  if (launch.arguments.size() != parameters.size()) {
+    fail("{}.arguments: got {} arguments, but {} has {} parameters", launch.path,
+         launch.arguments.size(), source_name(kernel.name), parameters.size());
   }
-  std::vector<std::byte> bytes(wanted.empty() ? 0 : wanted.back().offset + wanted.back().bytes);
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
+  std::vector<std::byte> bytes(
+      parameters.empty() ? 0 : parameters.back().offset + parameters.back().bytes);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Argument& argument = launch.arguments[i];
-    const std::size_t size = size_of(argument).value_or(wanted[i].bytes);
-    if (size != wanted[i].bytes) {
-      fail("{}: it has {} bytes, but the parameter {} has {}", argument.path, size, wanted[i].name,
-           wanted[i].bytes);
+    const std::size_t size = size_of(argument).value_or(parameters[i].bytes);
+    if (size != parameters[i].bytes) {
+      fail("{}: the argument has {} bytes, but the parameter {} has {}", argument.path, size,
+           parameters[i].name, parameters[i].bytes);
     }
-    write_argument(argument, std::span(bytes).subspan(wanted[i].offset, size));
+    write_argument(argument, std::span(bytes).subspan(parameters[i].offset, size));
   }
   return bytes;
 }
@@ -174,15 +178,16 @@ void Emulation::write_argument(const Argument& argument, std::span<std::byte> to
       const std::optional<std::size_t> size = size_of(field);
       const std::size_t rest = offset <= to.size() ? to.size() - offset : 0;
       if (offset > to.size() || size.value_or(rest) > rest) {
-        fail("{}: it ends beyond the {} bytes of the struct", field.path, to.size());
+        fail("{}: the member ends beyond the {} bytes of the struct", field.path, to.size());
       }
       write_argument(field, to.subspan(offset, size.value_or(rest)));
     }
   }
 }
 
-int Emulation::runs_at_a_time(const ScheduleOptions& options) const {
-  // Memory per run: what is copied from the device, and as much again for the run that is shown.
+int Emulation::max_parallel_runs(const ScheduleOptions& options) const {
+  // Memory per run: a copy of each compared or written buffer, and a second one for the run that is
+  // shown.
   std::size_t bytes = 0;
   for (const Buffer& buffer : file_.buffers) {
     bytes += buffer.compare || !buffer.write.empty() ? 2 * bytes_of(buffer.type, buffer.shape) : 0;
@@ -195,8 +200,8 @@ int Emulation::runs_at_a_time(const ScheduleOptions& options) const {
   const std::size_t left = file_.memory.left();
   if (bytes > left) {
     fail(
-        "{}: a run takes {} MiB of memory, and {} are left; --most-memory allows more, and fewer "
-        "--resident-blocks take less",
+        "{}: a run takes {} MiB of memory, but only {} MiB are left; --most-memory allows more, "
+        "and fewer --resident-blocks take less",
         file_.name, (bytes >> 20U) + 1, left >> 20U);
   }
   return static_cast<int>(
@@ -205,7 +210,7 @@ int Emulation::runs_at_a_time(const ScheduleOptions& options) const {
 }
 
 std::string Emulation::place_text(std::uint64_t address) const {
-  constexpr std::uint64_t kNear = 4096;  // less than the gap between two
+  constexpr std::uint64_t kNear = 4096;  // smaller than the gap between buffers
   for (std::size_t i = 0; i < file_.buffers.size(); ++i) {
     const Buffer& buffer = file_.buffers[i];
     const std::uint64_t bytes = bytes_of(buffer.type, buffer.shape);
@@ -262,8 +267,8 @@ Outcome Emulation::run_one(const emu::RunOptions& options) const {
 ScheduleReport Emulation::run(const ScheduleOptions& options) const {
   ScheduleReport report;
   std::mutex mutex;
-  // The lowest schedule that is not clean. All schedules before it are run, so that the result does
-  // not depend on the timing of threads.
+  // Index of the first schedule that is not clean. All schedules before it are run, so that the
+  // result does not depend on the timing of threads.
   std::atomic<std::size_t> first = options.count;
   const auto take = [&](std::size_t index, Outcome outcome) {
     const std::scoped_lock lock(mutex);
@@ -273,15 +278,15 @@ ScheduleReport Emulation::run(const ScheduleOptions& options) const {
     if (!is_clean && index < first) {
       first = index;
     }
-    if (index == first || (is_clean && index == 0 && report.found.empty())) {
+    if (index == first || (is_clean && index == 0 && report.failed.empty())) {
       report.shown = outcome;
     }
     if (!is_clean) {
       outcome.written.clear();  // only the shown schedule keeps its buffers
-      report.found.push_back(std::move(outcome));
+      report.failed.push_back(std::move(outcome));
     }
   };
-  ThreadPool pool(runs_at_a_time(options));
+  ThreadPool pool(max_parallel_runs(options));
   pool.parallel_for(options.count, [&](std::size_t index, int /*worker*/) {
     if (index > first && !options.all) {
       return;
@@ -290,9 +295,9 @@ ScheduleReport Emulation::run(const ScheduleOptions& options) const {
     run.seed = options.first_seed + index;
     take(index, run_one(run));
   });
-  std::ranges::sort(report.found, {}, &Outcome::seed);
-  if (!options.all && !report.found.empty()) {
-    report.found.resize(1);
+  std::ranges::sort(report.failed, {}, &Outcome::seed);
+  if (!options.all && !report.failed.empty()) {
+    report.failed.resize(1);
   }
   return report;
 }

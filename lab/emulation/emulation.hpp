@@ -16,15 +16,15 @@
 
 namespace fovea::emulation {
 
-/// A buffer whose final content is not as expected.
+/// A buffer whose final content differs from the expected content.
 struct Mismatch {
   std::string buffer{};
-  std::size_t wrong = 0;  // elements
+  std::size_t wrong = 0;  // number of wrong elements
   std::size_t elements = 0;
   std::string index{};  // index of the first wrong element: "[0, 3]"
-  std::string is{};
-  std::string wanted{};
-  double largest_error = 0;  // largest difference; NaN if a number is or should be NaN
+  std::string actual{};
+  std::string expected{};
+  double largest_error = 0;  // largest difference; NaN if an actual or expected number is NaN
 
   [[nodiscard]] std::string text() const;
 };
@@ -33,8 +33,8 @@ struct Mismatch {
 struct Outcome {
   std::uint64_t seed = 0;
   emu::Report report{};
-  std::vector<Mismatch> mismatches{};             // checked if there are no findings
-  std::vector<std::vector<std::byte>> written{};  // content of each buffer that is to be written
+  std::vector<Mismatch> mismatches{};             // only checked if there are no findings
+  std::vector<std::vector<std::byte>> written{};  // content of each buffer to be written
 
   [[nodiscard]] bool is_clean() const { return report.is_clean() && mismatches.empty(); }
 };
@@ -44,28 +44,29 @@ struct ScheduleOptions {
   std::uint64_t count = 1;
   bool all = false;  // continue after a schedule with findings
   int threads = 1;
-  emu::RunOptions run{};  // its seed is replaced; its trace is called for one schedule only
+  emu::RunOptions run{};  // the seed is set per schedule; traces only one schedule
 };
 
 struct ScheduleReport {
-  std::uint64_t run = 0;         // number of schedules: all, or those that began before one was not
-                                 // clean
-  std::uint64_t steps = 0;       // number of operations that warps executed in them
-  std::vector<Outcome> found{};  // those that are not clean, by seed; at most one unless `all`
-  Outcome shown{};               // the one whose buffers are written: the first found, or the first
+  std::uint64_t run =
+      0;  // number of schedules that were run; unless `all`, none starts after a failure
+  std::uint64_t steps = 0;        // number of operations that warps executed in these schedules
+  std::vector<Outcome> failed{};  // schedules that are not clean, by seed; at most one unless `all`
+  Outcome shown{};  // the schedule whose buffers are written: the first in `failed`, or else the
+                    // first of all
 };
 
 /// The kernels of a PTX file.
 class Module {
  public:
-  /// Throws fovea::Error for PTX that the emulator does not support, with the line, and if it takes
+  /// Throws fovea::Error if the emulator does not support the PTX (with the line), or if it takes
   /// more memory than allowed.
   explicit Module(const std::filesystem::path& path, std::size_t max_memory = kMaxMemory);
 
   [[nodiscard]] const std::vector<emu::KernelHandle>& kernels() const { return kernels_; }
   /// Finds a kernel by its name in the PTX or in C++ ("ns::saxpy"); template arguments may be
-  /// omitted if the name stays unique. An empty name stands for the only kernel. Throws
-  /// fovea::Error that lists the kernels.
+  /// omitted if the name remains unique. An empty name denotes the only kernel. Throws
+  /// fovea::Error, which lists the kernels, if there is no such kernel.
   [[nodiscard]] const emu::KernelHandle& find(const std::string& name) const;
   [[nodiscard]] emu::Device& device() { return device_; }
   [[nodiscard]] const emu::Device& device() const { return device_; }
@@ -89,12 +90,12 @@ class Module {
 
 class Emulation {
  public:
-  /// `kernel`: name of the kernel for launches that name none. Throws fovea::Error with the launch
-  /// file's field for what does not match the kernels.
+  /// `kernel` is the name of the kernel for launches that do not name one. Throws fovea::Error,
+  /// which names the field of the launch file, if a launch does not match its kernel.
   Emulation(const std::filesystem::path& ptx, LaunchFile file, const std::string& kernel);
 
-  /// Runs each schedule on its own memory, initialised from the launch file, so that a seed gives
-  /// the same result alone and among others. Throws fovea::Error if a launch is invalid.
+  /// Runs each schedule on its own memory, initialised from the launch file, so that the result for
+  /// a seed does not depend on other schedules. Throws fovea::Error if a launch is invalid.
   [[nodiscard]] ScheduleReport run(const ScheduleOptions& options) const;
   /// Writes the buffers to their files. Throws fovea::Error that names a file that cannot be
   /// written.
@@ -102,16 +103,17 @@ class Emulation {
 
  private:
   [[nodiscard]] Outcome run_one(const emu::RunOptions& options) const;
-  /// Returns how many runs fit into memory in parallel, at most one per thread. Throws fovea::Error
-  /// if not even one does.
-  [[nodiscard]] int runs_at_a_time(const ScheduleOptions& options) const;
-  /// Returns "element [0, 3] of the buffer x" for an address; "" if it is not near a buffer.
+  /// Returns the number of runs that fit into memory in parallel, at most one per thread. Throws
+  /// fovea::Error if not even one fits.
+  [[nodiscard]] int max_parallel_runs(const ScheduleOptions& options) const;
+  /// Describes an address as "element [0, 3] of the buffer x"; returns "" if it is not near a
+  /// buffer.
   [[nodiscard]] std::string place_text(std::uint64_t address) const;
-  /// Takes memory from the budget; `what` is for the message.
+  /// Takes memory from the budget; `what` names its use in the error message.
   void take_memory(const std::string& what, std::size_t bytes);
   void write_argument(const Argument& argument, std::span<std::byte> to) const;
-  [[nodiscard]] std::vector<std::byte> parameters_of(const LaunchText& launch,
-                                                     const emu::KernelHandle& kernel) const;
+  [[nodiscard]] std::vector<std::byte> encode_parameters(const LaunchText& launch,
+                                                         const emu::KernelHandle& kernel) const;
 
   Module module_;
   LaunchFile file_;

@@ -1,4 +1,4 @@
-// A value in a JSON document together with its path, which every message contains.
+// Implements Field, a value in a JSON document whose path is part of all error messages.
 #include "lab/emulation/field.hpp"
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 namespace fovea::emulation {
 namespace {
 
-// Returns the value as messages show it.
+// Returns the value as shown in messages.
 std::string shown(const nlohmann::json& value) {
-  constexpr std::size_t kLongest = 60;
+  constexpr std::size_t kMaxLength = 60;
   return value.is_object() ? "an object"
          : value.is_array()
-             ? fmt::format("an array of {}", value.size())
+             ? fmt::format("an array of {} elements", value.size())
              : io::printable(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
-                             kLongest);
+                             kMaxLength);
 }
 
 }  // namespace
@@ -30,9 +30,9 @@ void Field::fail(std::string_view message) const {
   fovea::fail("{}{}{}", path_, path_.empty() ? "" : ": ", message);
 }
 
-void Field::expect(bool is_there, std::string_view what) const {
-  if (!is_there) {
-    fail(fmt::format("{} is expected, not {}", what, shown(value())));
+void Field::expect(bool condition, std::string_view what) const {
+  if (!condition) {
+    fail(fmt::format("expected {}, got {}", what, shown(value())));
   }
 }
 
@@ -45,31 +45,32 @@ std::vector<std::string> Field::keys() const {
   return keys;
 }
 
-void Field::expect_keys(const std::vector<std::string>& known) const {
+void Field::expect_keys(const std::vector<std::string>& known_keys) const {
   for (const std::string& key : keys()) {
-    if (std::ranges::find(known, key) == known.end()) {
-      const std::string hint = io::did_you_mean(key, known);
-      fail(
-          fmt::format("there is no field \"{}\" here{}", io::printable(key),
-                      hint.empty() ? fmt::format("; there are {}", fmt::join(known, ", ")) : hint));
+    if (std::ranges::find(known_keys, key) == known_keys.end()) {
+      const std::string hint = io::did_you_mean(key, known_keys);
+      fail(fmt::format("unknown field \"{}\"{}", io::printable(key),
+                       hint.empty()
+                           ? fmt::format("; the known fields are {}", fmt::join(known_keys, ", "))
+                           : hint));
     }
   }
 }
 
 std::optional<Field> Field::find(std::string_view key) const {
-  const auto found = value().find(key);
-  if (found == value().end()) {
+  const auto match = value().find(key);
+  if (match == value().end()) {
     return std::nullopt;
   }
-  return Field(*found, fmt::format("{}{}{}", path_, path_.empty() ? "" : ".", key));
+  return Field(*match, fmt::format("{}{}{}", path_, path_.empty() ? "" : ".", key));
 }
 
 Field Field::at(std::string_view key) const {
-  const std::optional<Field> found = find(key);
-  if (!found) {
+  const std::optional<Field> member = find(key);
+  if (!member) {
     fail(fmt::format("the field \"{}\" is missing", key));
   }
-  return *found;
+  return *member;
 }
 
 std::vector<Field> Field::elements() const {
@@ -82,7 +83,7 @@ std::vector<Field> Field::elements() const {
 }
 
 const std::string& Field::text() const {
-  expect(value().is_string(), "a text");
+  expect(value().is_string(), "a string");
   return value().get_ref<const std::string&>();
 }
 
@@ -104,32 +105,31 @@ double Field::number() const {
   return value().get<double>();
 }
 
-std::uint64_t Field::whole(std::uint64_t least, std::uint64_t limit) const {
+std::uint64_t Field::whole(std::uint64_t min, std::uint64_t max) const {
   const bool is_whole = value().is_number_unsigned();
   const std::uint64_t number = is_whole ? value().get<std::uint64_t>() : 0;
-  if (!is_whole || number < least || number > limit) {
-    fail(fmt::format("a whole number from {} to {} is expected, not {}", least, limit,
-                     shown(value())));
+  if (!is_whole || number < min || number > max) {
+    fail(fmt::format("expected a whole number from {} to {}, got {}", min, max, shown(value())));
   }
   return number;
 }
 
-std::vector<std::uint64_t> Field::wholes(std::size_t fewest, std::size_t max_elements,
-                                         std::uint64_t least, std::uint64_t limit) const {
+std::vector<std::uint64_t> Field::wholes(std::size_t min_elements, std::size_t max_elements,
+                                         std::uint64_t min, std::uint64_t max) const {
   if (value().is_number()) {
-    if (fewest > 1) {
-      fail(fmt::format("an array of {} numbers is expected", fewest));
+    if (min_elements > 1) {
+      fail(fmt::format("expected an array of {} numbers", min_elements));
     }
-    return {whole(least, limit)};
+    return {whole(min, max)};
   }
   std::vector<std::uint64_t> numbers;
   for (const Field& element : elements()) {
-    numbers.push_back(element.whole(least, limit));
+    numbers.push_back(element.whole(min, max));
   }
-  if (numbers.size() < fewest || numbers.size() > max_elements) {
-    fail(fewest == max_elements
-             ? fmt::format("{} numbers are expected, not {}", fewest, numbers.size())
-             : fmt::format("{} to {} numbers are expected, not {}", fewest, max_elements,
+  if (numbers.size() < min_elements || numbers.size() > max_elements) {
+    fail(min_elements == max_elements
+             ? fmt::format("expected {} numbers, got {}", min_elements, numbers.size())
+             : fmt::format("expected {} to {} numbers, got {}", min_elements, max_elements,
                            numbers.size()));
   }
   return numbers;

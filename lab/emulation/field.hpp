@@ -1,4 +1,4 @@
-// A value in a JSON document together with its path, which every message contains.
+// Field: a value in a JSON document together with its path, which is part of all error messages.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ class Field {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[noreturn]] void fail(std::string_view message) const;
 
-  /// Throws unless it is an object without other keys than these.
-  void expect_keys(const std::vector<std::string>& known) const;
+  /// Throws unless the value is an object that has only these keys.
+  void expect_keys(const std::vector<std::string>& known_keys) const;
   [[nodiscard]] std::vector<std::string> keys() const;
   [[nodiscard]] std::optional<Field> find(std::string_view key) const;
   [[nodiscard]] Field at(std::string_view key) const;
@@ -32,18 +32,19 @@ class Field {
   [[nodiscard]] std::vector<Field> elements() const;
 
   [[nodiscard]] const std::string& text() const;
-  /// Returns the text if it is one of these words, else throws.
+  /// Returns the string if it is one of `words`, else throws.
   [[nodiscard]] const std::string& choice(const std::vector<std::string>& words) const;
   [[nodiscard]] bool flag() const;
   [[nodiscard]] double number() const;
-  [[nodiscard]] std::uint64_t whole(std::uint64_t least, std::uint64_t limit) const;
-  /// Returns `fewest` to `max_elements` integers; a single number stands for an array with one
-  /// element.
-  [[nodiscard]] std::vector<std::uint64_t> wholes(std::size_t fewest, std::size_t max_elements,
-                                                  std::uint64_t least, std::uint64_t limit) const;
+  [[nodiscard]] std::uint64_t whole(std::uint64_t min, std::uint64_t max) const;
+  /// Returns `min_elements` to `max_elements` integers; a single number stands for an array with
+  /// one element.
+  [[nodiscard]] std::vector<std::uint64_t> wholes(std::size_t min_elements,
+                                                  std::size_t max_elements, std::uint64_t min,
+                                                  std::uint64_t max) const;
 
  private:
-  void expect(bool is_there, std::string_view what) const;
+  void expect(bool condition, std::string_view what) const;
 
   std::reference_wrapper<const nlohmann::json> value_;
   std::string path_;

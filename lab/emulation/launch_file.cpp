@@ -26,7 +26,7 @@ ArrayKind read_kind(const Field& field) {
   const auto shape = field.find("shape");
   const auto bytes = field.find("bytes");
   if (shape && bytes) {
-    bytes->fail("it must not be given together with a shape");
+    bytes->fail("cannot be combined with \"shape\"");
   }
   if (shape) {
     constexpr std::size_t kMaxRank = 32;
@@ -56,9 +56,9 @@ ArrayKind read_kind(const Field& field) {
 
 Comparison read_comparison(const Field& field, const Buffer& buffer, const Source& source) {
   Comparison comparison;
-  comparison.wanted = read_content(field, {.type = buffer.type, .shape = buffer.shape}, source,
-                                   {"absolute", "relative"})
-                          .bytes;
+  comparison.expected = read_content(field, {.type = buffer.type, .shape = buffer.shape}, source,
+                                     {"absolute", "relative"})
+                            .bytes;
   for (const auto& [key, to] :
        {std::pair{"absolute", &comparison.absolute}, std::pair{"relative", &comparison.relative}}) {
     if (const auto tolerance = field.find(key)) {
@@ -82,7 +82,7 @@ Buffer read_buffer(const Field& field, const std::string& name, const Source& so
     buffer.content = std::move(array.bytes);
   }
   if (!kind.shape) {
-    field.fail("it needs a shape, a number of bytes, or content that implies its size");
+    field.fail("the buffer needs a shape, a number of bytes, or content that implies its size");
   }
   buffer.type = kind.type.value_or(ElementType::kU8);
   buffer.shape = *kind.shape;
@@ -104,7 +104,7 @@ Buffer read_buffer(const Field& field, const std::string& name, const Source& so
   return buffer;
 }
 
-// Reads the number of blocks or threads: up to three dimensions, x first.
+// Reads the numbers of blocks or threads in up to three dimensions, x first.
 std::array<std::uint32_t, 3> read_size(const Field& launch, std::string_view key) {
   std::array<std::uint32_t, 3> size = {1, 1, 1};
   if (const auto field = launch.find(key)) {
@@ -149,7 +149,7 @@ void read_document(const Field& document, LaunchFile& file) {
   if (const auto buffers = document.find("buffers")) {
     const std::vector<std::string> names = buffers->keys();
     if (names.size() > kMaxBuffers) {
-      buffers->fail(fmt::format("{} buffers; at most {} are allowed", names.size(), kMaxBuffers));
+      buffers->fail(fmt::format("expected at most {} buffers, got {}", kMaxBuffers, names.size()));
     }
     for (const std::string& name : names) {
       file.buffers.push_back(read_buffer(buffers->at(name), name, source));
@@ -158,7 +158,7 @@ void read_document(const Field& document, LaunchFile& file) {
   const auto single = document.find("launch");
   const auto several = document.find("launches");
   if (single.has_value() == several.has_value()) {
-    document.fail("a field \"launch\" or a list \"launches\" is expected");
+    document.fail("expected either a field \"launch\" or a list \"launches\"");
   }
   if (single) {
     file.launches.push_back(read_launch(*single, file.buffers, true));

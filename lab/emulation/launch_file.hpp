@@ -15,21 +15,21 @@
 
 namespace fovea::emulation {
 
-/// How a buffer is compared with its expected content: bit by bit, or with a tolerance.
+/// The expected content of a buffer, which is compared bit by bit or with a tolerance.
 struct Comparison {
-  std::vector<std::byte> wanted{};
+  std::vector<std::byte> expected{};
   bool is_exact = true;
   double absolute = 0;
-  double relative = 0;  // relative to the expected number
+  double relative = 0;  // relative to the magnitude of the expected number
 };
 
 struct Buffer {
   std::string name{};
   ElementType type = ElementType::kU8;
   Shape shape{};
-  std::optional<std::vector<std::byte>> content{};  // none: the buffer is uninitialised
+  std::optional<std::vector<std::byte>> content{};  // std::nullopt: the buffer is uninitialised
   std::optional<Comparison> compare{};
-  std::string write{};  // file, relative to the folder, to write the final content to; empty: none
+  std::string write{};  // output file for the final content, relative to the folder; empty: none
 };
 
 struct Argument;
@@ -42,10 +42,10 @@ struct BufferAddress {
 
 struct TensorMapArgument {
   BufferAddress address{};
-  emu::TensorMapDesc desc{};  // without the address, which is not known yet
+  emu::TensorMapDesc desc{};  // the address is set at launch
 };
 
-/// A struct parameter: fields at their offsets, zeros between them.
+/// A struct parameter: members at their offsets, with zeros between them.
 struct StructArgument {
   std::vector<std::size_t> offsets{};
   std::vector<Argument> fields;
@@ -58,13 +58,13 @@ struct Argument {
 
 class Field;
 
-/// Reads an argument that may refer to these buffers. `is_member`: the argument is a member of a
-/// struct, so it has an offset. Throws fovea::Error with the field's path.
+/// Reads an argument, which may refer to these buffers. If `is_member`, the argument is a member of
+/// a struct and must have an offset in it. Throws fovea::Error with the field's path.
 [[nodiscard]] Argument read_argument(const Field& field, const std::vector<Buffer>& buffers,
                                      bool is_member = false);
 
 struct LaunchText {
-  std::string kernel{};  // "" if the launch names none
+  std::string kernel{};  // empty if the launch does not name a kernel
   emu::LaunchConfig config{};
   std::vector<Argument> arguments{};
   std::string path{};
@@ -81,7 +81,7 @@ struct LaunchFileOptions {
 struct LaunchFile {
   std::string name{};  // name of the file, for messages
   LaunchFolder folder;
-  MemoryBudget memory;  // budget that is left after reading the buffers' content
+  MemoryBudget memory;  // the budget that remains after reading the buffers' content
   std::vector<Buffer> buffers{};
   std::vector<LaunchText> launches{};
 };

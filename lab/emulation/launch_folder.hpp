@@ -17,20 +17,20 @@ namespace fovea::emulation {
 
 class LaunchFolder {
  public:
-  /// `any_path`: allows files outside the folder.
+  /// If `any_path`, files outside the folder are allowed.
   LaunchFolder(std::filesystem::path folder, bool any_path)
       : folder_(std::move(folder)), any_path_(any_path) {}
 
   /// Throws fovea::Error if the name itself leads out of the folder.
   void require_inside(const std::string& name) const;
-  /// Opens a file. Throws fovea::Error if the name leads out of the folder, also through a link.
+  /// Opens a file. Throws fovea::Error if the name leads out of the folder, even through a link.
   [[nodiscard]] io::File open(const std::string& name) const;
   /// Returns the folder in which a file is to be written, and its name there. Throws as open()
   /// does.
   [[nodiscard]] std::pair<std::shared_ptr<const io::Folder>, std::string> place_of(
       const std::string& name) const;
 
-  /// Marks a file that must not be overwritten; open() marks what it opens.
+  /// Marks a file that must not be overwritten, as open() does for each file that it opens.
   void keep(const struct stat& file) const { kept_->emplace(file.st_dev, file.st_ino); }
   [[nodiscard]] bool keeps(const struct stat& file) const {
     return kept_->contains({file.st_dev, file.st_ino});

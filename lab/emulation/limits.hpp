@@ -10,7 +10,7 @@
 namespace fovea::emulation {
 
 constexpr std::uint64_t kMaxNumber = std::numeric_limits<std::uint32_t>::max();
-constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 40U;  // per buffer
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 40U;  // maximal size of a buffer
 constexpr std::size_t kMaxBuffers = 4096;
 constexpr std::size_t kMaxMemory = std::size_t{1} << 30U;  // default of --most-memory
 
@@ -19,10 +19,10 @@ class MemoryBudget {
  public:
   explicit MemoryBudget(std::size_t limit) : limit_(limit) {}
 
-  /// Throws fovea::Error if less than that is left.
+  /// Throws fovea::Error if less memory than `bytes` is left.
   void take(std::size_t bytes) {
     if (bytes > left()) {
-      fail("{} MiB of memory are needed for this, and {} of {} are left; --most-memory allows more",
+      fail("{} MiB of memory are needed, but only {} of {} MiB are left; --most-memory allows more",
            mebibytes(bytes), left() >> 20U, limit_ >> 20U);
     }
     taken_ += bytes;

@@ -1,4 +1,4 @@
-// The kernels of a PTX file, and finding them by name.
+// Loads the kernels of a PTX file, and finds them by name.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::size_t kMaxPtxBytes = std::size_t{256} << 20U;
 
-// Returns the bare name: "ns::saxpy<4>" for "void ns::saxpy<4>(int)".
+// Returns the name without the types of result and parameters: "ns::saxpy<4>" for "void
+// ns::saxpy<4>(int)".
 std::string without_types(std::string name) {
   int depth = 0;  // nesting depth of <>; parentheses and spaces inside are skipped
   std::size_t begin = 0;
@@ -37,9 +38,9 @@ std::string without_types(std::string name) {
 }
 
 bool is_called(const std::string& kernel, const std::string& name) {
-  const std::string whole = source_name(kernel);
-  const std::string plain = without_types(whole);
-  return name == whole || name == plain || name == plain.substr(0, plain.find('<'));
+  const std::string full_name = source_name(kernel);
+  const std::string plain = without_types(full_name);
+  return name == full_name || name == plain || name == plain.substr(0, plain.find('<'));
 }
 
 }  // namespace
@@ -68,30 +69,30 @@ Module::Module(const std::filesystem::path& path, std::size_t max_memory)
 
 const emu::KernelHandle& Module::find(const std::string& name) const {
   std::vector<std::string> names;
-  std::vector<const emu::KernelHandle*> found;
+  std::vector<const emu::KernelHandle*> matches;
   for (const emu::KernelHandle& kernel : kernels_) {
     if (kernel.name == name) {
       return kernel;
     }
     names.push_back(without_types(source_name(kernel.name)));
     if (name.empty() || is_called(kernel.name, name)) {
-      found.push_back(&kernel);
+      matches.push_back(&kernel);
     }
   }
-  if (found.size() == 1) {
-    return *found.front();
+  if (matches.size() == 1) {
+    return *matches.front();
   }
   constexpr std::size_t kMaxListed = 20;
   names.resize(std::min(names.size(), kMaxListed));
   const std::string more = kernels_.size() > kMaxListed ? ", ..." : "";
-  if (name.empty() || found.size() > 1) {
-    fail("{} has {} kernels{}; name one of {}{}", name_, found.size(),
+  if (name.empty() || matches.size() > 1) {
+    fail("{} has {} kernels{}; choose one of {}{}", name_, matches.size(),
          name.empty() ? "" : fmt::format(" called {}", io::printable(name)), fmt::join(names, ", "),
          more);
   }
   const std::string hint = io::did_you_mean(name, names);
   fail("{} has no kernel {}{}", name_, io::printable(name),
-       hint.empty() ? fmt::format("; there are {}{}", fmt::join(names, ", "), more) : hint);
+       hint.empty() ? fmt::format("; its kernels are {}{}", fmt::join(names, ", "), more) : hint);
 }
 
 }  // namespace fovea::emulation

@@ -29,10 +29,9 @@ nlohmann::ordered_json to_json(const emu::Finding& finding) {
 }
 
 nlohmann::ordered_json to_json(const Mismatch& mismatch) {
-  return {{"kind", "mismatch"},        {"message", mismatch.text()},
-          {"buffer", mismatch.buffer}, {"index", mismatch.index},
-          {"is", mismatch.is},         {"wanted", mismatch.wanted},
-          {"wrong", mismatch.wrong},   {"elements", mismatch.elements}};
+  return {{"kind", "mismatch"},      {"message", mismatch.text()},   {"buffer", mismatch.buffer},
+          {"index", mismatch.index}, {"is", mismatch.actual},        {"wanted", mismatch.expected},
+          {"wrong", mismatch.wrong}, {"elements", mismatch.elements}};
 }
 
 nlohmann::ordered_json to_json(const Outcome& outcome) {

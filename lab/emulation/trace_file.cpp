@@ -1,4 +1,4 @@
-// Writes a trace: which warp executed what, in which order.
+// Writes a trace: the operations of all warps in the order of their execution.
 #include "lab/emulation/trace_file.hpp"
 
 #include <fmt/format.h>

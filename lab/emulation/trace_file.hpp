@@ -1,4 +1,4 @@
-// A trace file: which warp executed what, in which order.
+// TraceFile: a file with the operations of all warps in the order of their execution.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,15 @@ namespace fovea::emulation {
 /// Writes a line per event, and before each grid's first event a line that names its kernel.
 class TraceFile {
  public:
-  /// Throws fovea::Error that names the path, as commit() and the recorder do.
+  /// Throws fovea::Error, with the path, if the file cannot be written; so do commit() and the
+  /// recorder.
   explicit TraceFile(const std::filesystem::path& path) : file_(path) {}
 
   /// Returns a function that writes events; this object must outlive it.
   [[nodiscard]] emu::TraceFunction recorder();
-  /// Adds another line, such as a finding.
+  /// Adds a line, such as a finding.
   void add(std::string_view line);
-  /// Makes the file appear under its name.
+  /// Gives the finished file its final name.
   void commit();
 
  private:
@@ -29,7 +30,7 @@ class TraceFile {
 
   io::AtomicFile file_;
   std::string pending_;
-  std::uint64_t named_ = 0;  // number of grids whose kernels were named
+  std::uint64_t named_ = 0;  // number of grids whose kernel names were written
 };
 
 }  // namespace fovea::emulation

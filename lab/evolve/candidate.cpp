@@ -1,4 +1,4 @@
-// Takes candidates through the gates, from the cheapest to the most expensive.
+// Checks candidates at the gates, from the cheapest to the most expensive.
 #include "lab/evolve/candidate.hpp"
 
 #include <algorithm>
@@ -33,8 +33,8 @@ struct Refused {
   throw Refused{gate, std::move(reason)};
 }
 
-Plan baseline_of(const CandidateSetting& setting, const Workload& workload,
-                 const gpu::DeviceInfo& device) {
+Plan baseline_plan(const CandidateSetting& setting, const Workload& workload,
+                   const gpu::DeviceInfo& device) {
   if (!setting.level.empty()) {
     require_level(*setting.card, setting.level);
     return workload.plan_of_level(device, setting.level);
@@ -42,22 +42,23 @@ Plan baseline_of(const CandidateSetting& setting, const Workload& workload,
   return {};
 }
 
-/// Returns the paths of files that differ from the program's own sources.
+/// Returns the paths of files that differ from the sources embedded in the program.
 std::vector<std::string> changed_files(const KernelSources& sources) {
   std::vector<std::string> changed;
   const auto& built_in = KernelSources::built_in().files();
   for (const auto& [path, text] : sources.files()) {
-    const auto found = built_in.find(path);
-    if (found == built_in.end() || found->second != text) {
+    const auto original = built_in.find(path);
+    if (original == built_in.end() || original->second != text) {
       changed.push_back(path);
     }
   }
   return changed;
 }
 
-/// Returns the candidate's plan for a workload; not supported if the candidate cannot run it.
-TunedPlan plan_of(const Workload& workload, const gpu::DeviceInfo& device, gpu::KernelId kernel,
-                  const ParameterValues& values) {
+/// Returns the candidate's plan for a workload; its `support` says why if the candidate cannot run
+/// the workload.
+TunedPlan candidate_plan(const Workload& workload, const gpu::DeviceInfo& device,
+                         gpu::KernelId kernel, const ParameterValues& values) {
   try {
     return workload.tuned(device, kernel, values);
   } catch (const Error& error) {  // the workload belongs to another operator
@@ -72,19 +73,19 @@ void judge_resources(const gpu::KernelImage& image, const gpu::CtaSize& cta,
   result.shared_bytes = static_cast<std::size_t>(image.shared_bytes) + cta.dynamic_shared_bytes;
   if (result.spill_bytes > 0 || image.stack_bytes > 0) {
     refuse(CandidateGate::kResources,
-           fmt::format("{} bytes of registers are spilled, and {} bytes of stack are used",
+           fmt::format("the kernel spills {} bytes of registers and uses {} bytes of stack",
                        result.spill_bytes, image.stack_bytes));
   }
-  // An SM allocates registers to its warps in units of eight per thread.
+  // An SM allocates registers in units of eight per thread.
   const int registers = gpu::arch_up_to(device.arch(), gpu::kArchs).registers;
   if ((image.registers + 7) / 8 * 8 * cta.threads > registers) {
     refuse(CandidateGate::kResources,
-           fmt::format("{} registers of {} threads are more than the {} of an SM", image.registers,
-                       cta.threads, registers));
+           fmt::format("{} registers for each of {} threads exceed the {} of an SM",
+                       image.registers, cta.threads, registers));
   }
   if (result.shared_bytes > device.shared_bytes_per_block) {
     refuse(CandidateGate::kResources,
-           fmt::format("it needs {} bytes of shared memory, but a CTA has only {}",
+           fmt::format("the kernel needs {} bytes of shared memory, but a CTA has at most {}",
                        result.shared_bytes, device.shared_bytes_per_block));
   }
 }
@@ -98,11 +99,11 @@ std::string_view to_string(CandidateGate gate) {
 }
 
 gpu::KernelId kernel_named(std::string_view name) {
-  const auto found = std::ranges::find(gpu::kKernels, name, &gpu::KernelInfo::name);
-  if (found == gpu::kKernels.end()) {
+  const auto match = std::ranges::find(gpu::kKernels, name, &gpu::KernelInfo::name);
+  if (match == gpu::kKernels.end()) {
     fail("there is no kernel '{}'", name);
   }
-  return static_cast<gpu::KernelId>(found - gpu::kKernels.begin());
+  return static_cast<gpu::KernelId>(match - gpu::kKernels.begin());
 }
 
 gpu::DeviceInfo assumed_device() {
@@ -142,9 +143,9 @@ struct CandidateTrials::Prepared {
   CandidateResult result;
 };
 
-/// What all candidates of a case share.
+/// Data shared by all candidates for a case.
 struct CandidateTrials::State {
-  /// Tensors on the device, allocated when the first candidate gets that far.
+  /// Data on the device, allocated when the first candidate is launched.
   struct OnDevice {
     OnDevice(gpu::Device& device, const Workload& workload, std::uint64_t seed)
         : stream(device.make_stream()),
@@ -159,20 +160,19 @@ struct CandidateTrials::State {
     Nvml nvml;
   };
 
-  /// Checks the card's small cases that the candidate can run, and the mutants of those that have
-  /// some.
+  /// Checks the card's small cases that the candidate can run, and their mutants.
   void judge_cases(gpu::KernelCache& kernels, const Prepared& prepared, CandidateResult& result,
                    CandidateGate& gate) const {
     std::vector<TunedPlan> owners;
     const PlansOf plans = [&](const Workload& small) -> std::vector<Plan> {
-      owners.push_back(plan_of(small, info, prepared.kernel, result.values));
+      owners.push_back(candidate_plan(small, info, prepared.kernel, result.values));
       return owners.back().support ? std::vector{owners.back().plan} : std::vector<Plan>{};
     };
     bool any_small = false;
     bool any_mutant = false;
     for (const Case& card_case : setting.card->cases) {
-      const bool wanted = card_case.check && (card_case.small || card_case.mutants);
-      if (!wanted || plans(*card_case.make(setting.seed)).empty()) {
+      const bool is_included = card_case.check && (card_case.small || card_case.mutants);
+      if (!is_included || plans(*card_case.make(setting.seed)).empty()) {
         continue;
       }
       gate = CandidateGate::kSmall;
@@ -191,8 +191,7 @@ struct CandidateTrials::State {
     for (const auto& [asked, gate_of_cases] : {std::pair(any_small, CandidateGate::kSmall),
                                                std::pair(any_mutant, CandidateGate::kMutants)}) {
       if (!asked) {
-        result.skipped.emplace_back(gate_of_cases,
-                                    "no such case of the card can run on this kernel");
+        result.skipped.emplace_back(gate_of_cases, "the kernel can run no such case of the card");
       }
     }
   }
@@ -212,12 +211,13 @@ struct CandidateTrials::State {
     first.reset(stream, kOtherPoison);
     lab::run(kernels, *workload, first.operands(), plan, stream);
     if (first.fingerprint(stream) != once) {
-      refuse(CandidateGate::kRight, "the same inputs gave other bytes when it ran again: a race");
+      refuse(CandidateGate::kRight,
+             "a second run on the same inputs gave different outputs: a race");
     }
   }
 
-  /// Measures in rounds: each round takes a sample of the baseline and one of the candidate right
-  /// after it.
+  /// Measures baseline and candidate in rounds, each with a sample of one right after a sample of
+  /// the other.
   void time(gpu::KernelCache& kernels, const Plan& plan, CandidateResult& result) const {
     std::vector<Contender> contenders = {
         on_device->rotation.contender("candidate",
@@ -250,7 +250,7 @@ CandidateTrials::CandidateTrials(gpu::Device* device, const KernelSources& sourc
   state_->sources = sources;
   state_->setting = setting;
   state_->workload = find_case(*setting.card, setting.case_name).make(setting.seed);
-  state_->baseline = baseline_of(setting, *state_->workload, state_->info);
+  state_->baseline = baseline_plan(setting, *state_->workload, state_->info);
 }
 
 CandidateTrials::~CandidateTrials() = default;
@@ -260,7 +260,7 @@ auto CandidateTrials::prepare(const CandidateSpec& spec) const -> std::shared_pt
   const Workload& workload = *state_->workload;
   auto prepared = std::make_shared<Prepared>();
   CandidateResult& result = prepared->result;
-  // A program without kernels has no baseline when there is no device either.
+  // The baseline is not needed if there is no device and the candidate's kernel is given.
   if (state_->device != nullptr || spec.kernel.empty()) {
     prepared->kernel = workload.kernel_of(info, state_->baseline);
     result.baseline = gpu::info_of(prepared->kernel).name;
@@ -289,7 +289,7 @@ auto CandidateTrials::prepare(const CandidateSpec& spec) const -> std::shared_pt
       refuse(CandidateGate::kLegal, prepared->tuned.support.why);
     }
     CompileOptions options;
-    options.target = target_of(prepared->kernel, info.arch());
+    options.target = compile_target(prepared->kernel, info.arch());
     try {
       prepared->compiled = compile(sources, prepared->kernel, result.values, options);
     } catch (const CompileError& error) {
@@ -311,12 +311,11 @@ CandidateResult CandidateTrials::finish(const std::shared_ptr<Prepared>& prepare
     return result;
   }
   using enum CandidateGate;
-  result.skipped.emplace_back(kRaces, "the emulator runs PTX, but a candidate is machine code");
+  result.skipped.emplace_back(kRaces, "the emulator cannot run a candidate's machine code");
   if (state_->device == nullptr) {
     result.valid.reset();
     for (const CandidateGate gate : {kSmall, kMutants, kRight, kTime}) {
-      result.skipped.emplace_back(gate,
-                                  "there is no GPU; the gates legal and resources assume an H200");
+      result.skipped.emplace_back(gate, "no GPU; the gates legal and resources assume an H200");
     }
     return result;
   }
@@ -351,7 +350,7 @@ std::vector<TuningSpace> tuning_spaces(const gpu::DeviceInfo& device, const Kern
                                        const CandidateSetting& setting) {
   const std::unique_ptr<Workload> workload =
       find_case(*setting.card, setting.case_name).make(setting.seed);
-  std::vector<Plan> plans = {baseline_of(setting, *workload, device)};
+  std::vector<Plan> plans = {baseline_plan(setting, *workload, device)};
   if (setting.level.empty()) {
     plans = workload->plans(device);
   }

@@ -1,5 +1,5 @@
-// Candidates: variants of a kernel that are compiled at run time and must pass every gate before
-// they are timed against the kernel that the launcher would choose.
+// Candidates: variants of a kernel that are compiled at run time and must pass all gates before
+// their times are compared with that of the launcher's choice.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,16 @@
 
 namespace fovea::lab {
 
-/// A candidate's gates in the order in which they are checked, cheap ones first.
+/// A candidate's gates in the order in which they are checked, from the cheapest to the most
+/// expensive.
 enum class CandidateGate : std::uint8_t {
-  kLegal,      // the parameter values are in the table, and their combination is possible
+  kLegal,      // the parameter values are in the table, and their combination is allowed
   kCompile,    // it compiles
   kResources,  // no spills; registers and shared memory suffice
-  kRaces,      // the emulator finds no race; skipped, since it runs PTX and not machine code
+  kRaces,      // the emulator finds no race; always skipped, since candidates are not PTX
   kSmall,      // the card's small cases are computed correctly
   kMutants,    // the card's mutants are rejected
-  kRight,      // the case itself is computed correctly, twice with identical results
+  kRight,      // the timed case is computed correctly, and a second run gives the same result
   kTime,
 };
 /// Returns the gate's name: "compile".
@@ -43,22 +44,21 @@ struct CandidateSetting {
 
 /// Description of a candidate.
 struct CandidateSpec {
-  std::string kernel{};                  // the kernel that it is derived from; empty: the
-                                         // baseline's
-  std::map<std::string, int> changes{};  // tuning parameters that differ from the kernel's
-  std::string source{};                  // replaces the kernel's own source file; empty: unchanged
+  std::string kernel{};                  // kernel to derive from; empty: the baseline's
+  std::map<std::string, int> changes{};  // changed tuning parameters
+  std::string source{};  // text that replaces the kernel's source file; empty: unchanged
 };
 
 struct CandidateResult {
-  std::optional<bool> valid = false;  // nullopt: it never ran, so its validity is unknown
+  std::optional<bool> valid = false;  // nullopt: unknown, since it never ran
   std::optional<CandidateGate> failed_at;
-  std::string reason;  // why it is not valid: a message from the compiler, the check or the driver
+  std::string reason;  // why it is invalid: a message from the compiler, the check or the driver
   std::vector<std::pair<CandidateGate, std::string>> skipped;  // gates that could not be checked,
                                                                // and why
   std::string kernel;
   ParameterValues values;
-  ParameterValues change;            // values that differ from the kernel's own
-  std::vector<std::string> sources;  // files that differ from the program's own
+  ParameterValues change;            // values that differ from the kernel's defaults
+  std::vector<std::string> sources;  // files that differ from those embedded in the program
   std::string compiler;
   double compile_seconds = 0.0;
   int registers = 0;
@@ -71,31 +71,31 @@ struct CandidateResult {
   std::optional<Timing> timing;
   std::optional<Timing> baseline_timing;
 
-  /// Returns the baseline's time divided by the candidate's; 0: it was not timed.
+  /// Returns the baseline's time divided by the candidate's, or 0 if the candidate was not timed.
   [[nodiscard]] double speed_up() const;
   /// Returns FASTER, SLOWER, SAME (within 1%) or AMBIGUOUS for the candidate relative to the
-  /// baseline; empty: it was not timed.
+  /// baseline, or "" if it was not timed.
   [[nodiscard]] std::string_view verdict() const;
 };
 
-/// Takes candidates through their gates on one case; inputs, expected values and the baseline are
-/// made once. Without a device, candidates stop after the resource gate, evaluated for an H200; the
-/// results say so.
+/// Checks candidates for one case at the gates. Inputs, expected values and the baseline are shared
+/// by all candidates. Without a device, the gates after the resource gate, which then assumes an
+/// H200, are skipped.
 class CandidateTrials {
  public:
-  /// Throws fovea::Error if the setting is invalid: an unknown case or level.
+  /// Throws fovea::Error if the setting names an unknown case or level.
   CandidateTrials(gpu::Device* device, const KernelSources& sources,
                   const CandidateSetting& setting);
   ~CandidateTrials();
   CandidateTrials(const CandidateTrials&) = delete;
   CandidateTrials& operator=(const CandidateTrials&) = delete;
 
-  /// A candidate after the gates that need no device.
+  /// A candidate after the gates that do not need a device.
   struct Prepared;
-  /// Runs the gates that need no device. Throws fovea::Error if the kernel or a tuning parameter is
-  /// unknown, or if there is no compiler. Thread-safe.
+  /// Checks the gates that do not need a device. Throws fovea::Error if the kernel or a tuning
+  /// parameter is unknown, or if there is no compiler. Thread-safe.
   [[nodiscard]] std::shared_ptr<Prepared> prepare(const CandidateSpec& spec) const;
-  /// Runs the remaining gates.
+  /// Checks the remaining gates.
   [[nodiscard]] CandidateResult finish(const std::shared_ptr<Prepared>& prepared);
 
   [[nodiscard]] CandidateResult run(const CandidateSpec& spec) { return finish(prepare(spec)); }
@@ -121,7 +121,7 @@ struct TuningSpace {
                                                      const KernelSources& sources,
                                                      const CandidateSetting& setting);
 
-/// Returns the device that is assumed if there is none: an H200.
+/// Returns the properties of an H200, which are assumed if there is no device.
 [[nodiscard]] gpu::DeviceInfo assumed_device();
 
 [[nodiscard]] std::string to_json(const CandidateResult& result);

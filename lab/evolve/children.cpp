@@ -1,4 +1,4 @@
-// Runs child processes that try candidates, and the dialogue with a proposer.
+// Runs child processes that try candidates, and communicates with a proposer.
 #include "lab/evolve/children.hpp"
 
 #include <algorithm>
@@ -19,42 +19,44 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxUnrequestedLines = 1000;  // lines that a proposer may write without being asked
+constexpr int kMaxUnrequestedLines = 1000;  // tolerated number of unrequested lines from a proposer
 constexpr std::size_t kMaxOutputBytes = std::size_t{4} << 20;
 
-/// Everything that a child prints until it ends.
+/// All output of a child process.
 struct ChildOutput {
   std::string output;
   std::string ending;  // "ended with exit code 1: ..."
 };
 
-ChildOutput listen(const std::vector<std::string>& command, double max_seconds, StopFlag stop) {
+ChildOutput run_child(const std::vector<std::string>& command, double max_seconds, StopFlag stop) {
   using Clock = std::chrono::steady_clock;
   const auto began = Clock::now();
   Child child(command, stop);
   child.close_input();
-  ChildOutput said;
+  ChildOutput child_output;
   while (child.is_open()) {
-    const double left = max_seconds - std::chrono::duration<double>(Clock::now() - began).count();
-    // A kernel under test may print without end.
-    if (left <= 0 || said.output.size() > kMaxOutputBytes) {
-      said.ending = left <= 0 ? fmt::format("did not end within {:g} s", max_seconds)
-                              : fmt::format("printed more than {} MiB", kMaxOutputBytes >> 20);
-      return said;
+    const double seconds_left =
+        max_seconds - std::chrono::duration<double>(Clock::now() - began).count();
+    // A kernel under test may print without limit.
+    if (seconds_left <= 0 || child_output.output.size() > kMaxOutputBytes) {
+      child_output.ending = seconds_left <= 0
+                                ? fmt::format("did not end within {:g} s", max_seconds)
+                                : fmt::format("printed more than {} MiB", kMaxOutputBytes >> 20);
+      return child_output;
     }
-    if (const std::optional<std::string> line = child.read_line(left); line.has_value()) {
-      said.output += *line + '\n';
+    if (const std::optional<std::string> line = child.read_line(seconds_left); line.has_value()) {
+      child_output.output += *line + '\n';
     }
   }
-  said.ending = child.why_silent();
-  return said;
+  child_output.ending = child.why_silent();
+  return child_output;
 }
 
 [[noreturn]] void refuse_answer(const std::string& why) {
   fail("the proposer's answer {}", why);
 }
 
-Json object_in(const std::string& answer) {
+Json parse_object(const std::string& answer) {
   constexpr std::size_t kShown = 100;
   Json json;
   std::string why;
@@ -64,14 +66,14 @@ Json object_in(const std::string& answer) {
     why = fmt::format(" ({})", error.what());
   }
   if (!json.is_object()) {
-    refuse_answer(fmt::format("is no JSON object: {}{}", answer.substr(0, kShown), why));
+    refuse_answer(fmt::format("is not a JSON object: {}{}", answer.substr(0, kShown), why));
   }
   return json;
 }
 
 void change_values(Variant& variant, const Json& parameters, const TuningSpace& space) {
   if (!parameters.is_object()) {
-    refuse_answer("has \"parameters\" that are no JSON object");
+    refuse_answer("has \"parameters\" that are not a JSON object");
   }
   for (const auto& [name, value] : parameters.items()) {
     const auto range = std::ranges::find(space.ranges, name, &ParameterRange::name);
@@ -95,7 +97,7 @@ void change_values(Variant& variant, const Json& parameters, const TuningSpace& 
 
 void change_files(Variant& variant, const Json& files, const KernelSources& sources) {
   if (!files.is_object()) {
-    refuse_answer("has \"files\" that are no JSON object");
+    refuse_answer("has \"files\" that are not a JSON object");
   }
   for (const auto& [path, text] : files.items()) {
     if (!sources.files().contains(path)) {
@@ -108,8 +110,9 @@ void change_files(Variant& variant, const Json& files, const KernelSources& sour
   }
 }
 
-/// Returns the candidate that an answer modifies: the one that it names, or the best.
-int parent_in(const Json& answer, const Situation& situation) {
+/// Returns the number of the candidate that an answer modifies: its "parent", or else the best
+/// candidate.
+int parse_parent(const Json& answer, const Situation& situation) {
   const auto named = answer.find("parent");
   if (named == answer.end()) {
     return situation.parents.empty() ? 0 : situation.parents.front();
@@ -117,18 +120,18 @@ int parent_in(const Json& answer, const Situation& situation) {
   const int count = static_cast<int>(situation.trials.size());
   if (!named->is_number_integer() || *named < Json(0) || *named >= Json(count) ||
       !situation.trials[named->get<std::size_t>()].proposal.refused.empty()) {
-    refuse_answer(fmt::format("has the parent {}, which is no candidate", named->dump()));
+    refuse_answer(fmt::format("has the parent {}, which is not a valid candidate", named->dump()));
   }
   return named->get<int>();
 }
 
-std::string line_of(const Json& json) {
+std::string json_line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// Returns the command line for a child that handles a variant; modified sources are written to
-/// `folder`.
-std::vector<std::string> command_about(const ChildEvaluator::Setup& setup, const char* command,
+/// Returns the command line for a child that handles a variant. Writes modified sources to a new
+/// folder, `folder`.
+std::vector<std::string> child_command(const ChildEvaluator::Setup& setup, const char* command,
                                        const Variant& variant,
                                        std::optional<TemporaryFolder>& folder) {
   std::vector<std::string> words = {setup.program, "kernel", command};
@@ -174,36 +177,35 @@ std::optional<CandidateOutcome> outcome_from_try(const std::string& output) {
 
 CandidateOutcome ChildEvaluator::evaluate(const Variant& variant, std::uint64_t seed) {
   std::optional<TemporaryFolder> folder;
-  std::vector<std::string> words = command_about(setup_, "try", variant, folder);
-  // The child also has a time limit of its own, in case this program is killed. It is longer, so
-  // that normally this program ends the child.
+  std::vector<std::string> words = child_command(setup_, "try", variant, folder);
+  // The child gets a longer time limit for itself, which only matters if this program is killed.
   constexpr double kGraceSeconds = 5;
   words.insert(words.end(),
                {"--kernel", variant.kernel, "--seed", std::to_string(seed), "--most-seconds",
                 fmt::format("{:.0f}", std::ceil(setup_.max_seconds + kGraceSeconds))});
-  const ChildOutput said = listen(words, setup_.max_seconds, setup_.stop);
-  if (std::optional<CandidateOutcome> outcome = outcome_from_try(said.output);
+  const ChildOutput child_output = run_child(words, setup_.max_seconds, setup_.stop);
+  if (std::optional<CandidateOutcome> outcome = outcome_from_try(child_output.output);
       outcome.has_value()) {
     return *outcome;
   }
-  return {.valid = false, .failed_at = "process", .why = "its process " + said.ending};
+  return {.valid = false, .failed_at = "process", .why = "its process " + child_output.ending};
 }
 
 std::vector<Hint> ChildEvaluator::findings(const Variant& variant, std::string& missing) {
   std::optional<TemporaryFolder> folder;
-  std::vector<std::string> words = command_about(setup_, "profile", variant, folder);
-  if (const TuningSpace& space = space_of(setup_.spaces, variant.kernel);
+  std::vector<std::string> words = child_command(setup_, "profile", variant, folder);
+  if (const TuningSpace& space = find_space(setup_.spaces, variant.kernel);
       space.kernel != setup_.spaces.front().kernel) {
     words.insert(words.end(), {"--plan", space.plan});
   }
-  const ChildOutput said = listen(words, setup_.max_seconds, setup_.stop);
-  Json json = io::try_parse_ordered_json(said.output);
+  const ChildOutput child_output = run_child(words, setup_.max_seconds, setup_.stop);
+  Json json = io::try_parse_ordered_json(child_output.output);
   if (json.is_array() && !json.empty()) {
     json = Json(json.front());
   }
   std::vector<Hint> hints;
   if (!json.is_object() || !json.contains("findings")) {
-    missing = "`fovea kernel profile` " + said.ending;
+    missing = "`fovea kernel profile` " + child_output.ending;
     return hints;
   }
   for (const Json& finding : json.at("findings")) {
@@ -216,15 +218,15 @@ Proposal proposal_from(const std::string& answer, const Situation& situation,
                        const KernelSources& sources) {
   Proposal proposal;
   try {
-    const Json json = object_in(answer);
-    const int parent = parent_in(json, situation);
+    const Json json = parse_object(answer);
+    const int parent = parse_parent(json, situation);
     Variant variant = situation.trials[static_cast<std::size_t>(parent)].proposal.variant;
     const std::string kernel = text_in(json, "kernel", variant.kernel);
     if (std::ranges::find(situation.spaces, kernel, &TuningSpace::kernel) ==
         situation.spaces.end()) {
       refuse_answer(fmt::format("names a kernel '{}', which cannot run this case", kernel));
     }
-    const TuningSpace& space = space_of(situation.spaces, kernel);
+    const TuningSpace& space = find_space(situation.spaces, kernel);
     if (kernel != variant.kernel) {
       variant.kernel = kernel;
       variant.values = space.values;
@@ -246,13 +248,13 @@ Proposal proposal_from(const std::string& answer, const Situation& situation,
 std::optional<Proposal> ProgramProposer::propose(const Situation& situation) {
   Json line;
   if (child_.has_value()) {
-    // Discards unrequested lines, so that none is mistaken for the answer to this request.
-    int unasked = 0;
-    while (unasked < kMaxUnrequestedLines && child_->read_line(0).has_value()) {
-      ++unasked;
+    // Discards unrequested lines, which must not be mistaken for the answer to this request.
+    int unrequested = 0;
+    while (unrequested < kMaxUnrequestedLines && child_->read_line(0).has_value()) {
+      ++unrequested;
     }
-    if (unasked == kMaxUnrequestedLines) {
-      return given_up("the proposer keeps writing lines that nobody asked for");
+    if (unrequested == kMaxUnrequestedLines) {
+      return refused_proposal("the proposer keeps writing unrequested lines");
     }
     line = {{"kind", "result"}, {"candidate", to_json(situation.trials.back(), situation.trials)}};
   } else {
@@ -275,21 +277,21 @@ std::optional<Proposal> ProgramProposer::propose(const Situation& situation) {
     line["findings"].push_back(to_json(finding));
   }
   std::optional<std::string> answer;
-  if (child_->write_line(line_of(line), setup_.max_seconds)) {
+  if (child_->write_line(json_line(line), setup_.max_seconds)) {
     answer = child_->read_line(setup_.max_seconds);
   }
   if (!answer.has_value()) {
-    return given_up("the proposer " + child_->why_silent());
+    return refused_proposal("the proposer " + child_->why_silent());
   }
   if (const Json json = io::try_parse_ordered_json(*answer);
       json.is_object() && json.value("stop", Json(false)) == Json(true)) {
-    why_none_ = "the proposer stopped: " + text_in(json, "reason", "it gave no reason");
+    why_none_ = "the proposer stopped: " + text_in(json, "reason", "no reason given");
     return std::nullopt;
   }
   return proposal_from(*answer, situation, *setup_.sources);
 }
 
-Proposal ProgramProposer::given_up(std::string why) {
+Proposal ProgramProposer::refused_proposal(std::string why) {
   child_.reset();
   return {.refused = std::move(why)};
 }

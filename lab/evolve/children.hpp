@@ -1,5 +1,5 @@
-// Isolates the risky parts of an evolution in child processes: trying candidates, which may crash
-// or hang, and the proposer, a program that the user provides.
+// Isolates two parts of an evolution in child processes: trying candidates, which may crash or
+// hang, and the proposer, a program of the user.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@
 
 namespace fovea::lab {
 
-/// Tries each candidate in a child process, `program kernel try`, that has the GPU to itself: a
-/// crash or a hang affects only that child.
+/// Tries each candidate in a child process, `program kernel try`, so that a crash or a hang affects
+/// only that child. Only one child uses the GPU at a time.
 class ChildEvaluator : public Evaluator {
  public:
   struct Setup {
     std::string program;                // path of this program
-    std::vector<std::string> question;  // the card, and options for its case, level and GPU
+    std::vector<std::string> question;  // arguments for the card, its case, its level and the GPU
     const KernelSources* sources = nullptr;
-    std::vector<TuningSpace> spaces;  // the baseline's kernel first
-    std::string folder;               // folder with the kernels' sources; empty: the program's own
+    std::vector<TuningSpace> spaces;  // the space of the baseline's kernel comes first
+    std::string folder;               // folder with the kernels' sources; empty: embedded
     double max_seconds = 120;         // time limit of a child
     StopFlag stop;
   };
@@ -37,16 +37,17 @@ class ChildEvaluator : public Evaluator {
   Setup setup_;
 };
 
-/// Gets proposals from a program: it is sent one line of JSON, with the task or the result of its
-/// last proposal, and answers with a proposal in one line of JSON. An invalid answer counts as a
-/// refused proposal; if the program ends or hangs, it is restarted up to a limit.
+/// Gets proposals from a program. Each request is a line of JSON with the task or the result of the
+/// last proposal, and each answer is a proposal in a line of JSON. An invalid answer counts as a
+/// refused proposal. If the program ends or hangs, it is restarted, at most kMaxStarts times in
+/// total.
 class ProgramProposer : public Proposer {
  public:
   struct Setup {
     std::vector<std::string> command;
-    nlohmann::ordered_json task;  // the part of the requests that stays the same
+    nlohmann::ordered_json task;  // constant part of the first request
     const KernelSources* sources = nullptr;
-    double max_seconds = 120;  // time limit of an answer
+    double max_seconds = 120;  // time limit per answer
     StopFlag stop;
   };
   static constexpr int kMaxStarts = 5;
@@ -58,8 +59,8 @@ class ProgramProposer : public Proposer {
   [[nodiscard]] bool is_repeatable() const override { return false; }
 
  private:
-  /// Ends the program; the proposal says why.
-  Proposal given_up(std::string why);
+  /// Ends the program and returns a refused proposal with this reason.
+  Proposal refused_proposal(std::string why);
 
   Setup setup_;
   std::optional<Child> child_;
@@ -67,11 +68,11 @@ class ProgramProposer : public Proposer {
   std::string why_none_;
 };
 
-/// Parses a proposer's answer; an invalid answer gives a refused proposal.
+/// Parses a proposer's answer. Returns a refused proposal if the answer is invalid.
 [[nodiscard]] Proposal proposal_from(const std::string& answer, const Situation& situation,
                                      const KernelSources& sources);
 
-/// Parses the outcome that a child printed; none if it printed something else.
+/// Parses the outcome that a child printed. Returns std::nullopt if the output is not an outcome.
 [[nodiscard]] std::optional<CandidateOutcome> outcome_from_try(const std::string& output);
 
 }  // namespace fovea::lab

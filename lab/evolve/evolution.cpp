@@ -1,4 +1,4 @@
-// Identities of candidates, and their conversion to and from the lines of a ledger.
+// Computes the identities of candidates, and converts candidates to and from the lines of a ledger.
 #include "lab/evolve/evolution.hpp"
 
 #include <algorithm>
@@ -28,17 +28,17 @@ std::string_view to_string(PopulationKind kind) {
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
-const TuningSpace& space_of(std::span<const TuningSpace> spaces, std::string_view kernel) {
-  const auto found = std::ranges::find(spaces, kernel, &TuningSpace::kernel);
-  if (found == spaces.end()) {
+const TuningSpace& find_space(std::span<const TuningSpace> spaces, std::string_view kernel) {
+  const auto match = std::ranges::find(spaces, kernel, &TuningSpace::kernel);
+  if (match == spaces.end()) {
     fail("no kernel '{}' can run this case", kernel);
   }
-  return *found;
+  return *match;
 }
 
-std::string identity_of(const Variant& variant, std::span<const TuningSpace> spaces) {
-  // Kernels in one family with equal values are the same code under two names.
-  const std::string& family = space_of(spaces, variant.kernel).family;
+std::string variant_key(const Variant& variant, std::span<const TuningSpace> spaces) {
+  // Kernels of one family with equal values have the same code, under different names.
+  const std::string& family = find_space(spaces, variant.kernel).family;
   std::string identity = family.empty() ? variant.kernel : family;
   for (const auto& [name, value] : variant.values) {
     identity += fmt::format(" {}={}", name, value);

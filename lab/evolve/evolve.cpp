@@ -1,5 +1,5 @@
-// Runs the generations of an evolution. The ledger holds everything that determines the next
-// proposal, so a resumed run reads the recorded outcomes as if it had measured them.
+// Runs the generations of an evolution. The ledger contains everything that determines the next
+// proposal, so that a resumed run continues with the recorded outcomes as if it had measured them.
 #include "lab/evolve/evolve.hpp"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxConfirmations = 3;  // candidates that are measured again until one is confirmed
+constexpr int kMaxConfirmations = 3;  // maximal number of candidates to measure again
 
-/// Candidates whose children are proposed, the best first.
+/// The candidates that may become parents, best first.
 class Population {
  public:
   Population(PopulationKind kind, const std::vector<Candidate>& trials)
@@ -32,20 +32,21 @@ class Population {
     }
     const bool timed = trial.outcome.speed_up > 0;
     if (members_.size() == size_ || (!timed && !members_.empty())) {
-      if (!is_better(trial.outcome, outcome_of(members_.back()))) {
+      if (!is_better(trial.outcome, member_outcome(members_.back()))) {
         return false;
       }
       members_.pop_back();
     }
-    const auto place = std::ranges::find_if(
-        members_, [&](int member) { return outcome_of(member).speed_up < trial.outcome.speed_up; });
+    const auto place = std::ranges::find_if(members_, [&](int member) {
+      return member_outcome(member).speed_up < trial.outcome.speed_up;
+    });
     members_.insert(place, trial.number);
     return true;
   }
   [[nodiscard]] const std::vector<int>& members() const { return members_; }
 
  private:
-  [[nodiscard]] const CandidateOutcome& outcome_of(int number) const {
+  [[nodiscard]] const CandidateOutcome& member_outcome(int number) const {
     return trials_[static_cast<std::size_t>(number)].outcome;
   }
 
@@ -55,17 +56,17 @@ class Population {
 };
 
 /// The contents of an earlier run's ledger.
-struct Recorded {
+struct LedgerContents {
   std::optional<Json> header;
   std::vector<Candidate> trials;
   std::map<int, std::vector<Hint>> findings;
   std::map<int, Json> confirmations;
-  std::optional<Json> end;  // set if it is the last line
+  std::optional<Json> end;  // line that ends the run, if it is the last one
   double other_seconds = 0.0;
 };
 
-Recorded recorded_in(const Ledger& ledger) {
-  Recorded recorded;
+LedgerContents read_ledger_contents(const Ledger& ledger) {
+  LedgerContents recorded;
   try {
     for (const Json& line : ledger.lines()) {
       const std::string kind = line.at("kind").get<std::string>();
@@ -79,7 +80,7 @@ Recorded recorded_in(const Ledger& ledger) {
         }
         for (const int parent : trial.proposal.parents) {
           if (parent < 0 || parent >= trial.number) {
-            fail("candidate {} cannot come from {}", trial.number, parent);
+            fail("candidate {} cannot be derived from {}", trial.number, parent);
           }
         }
       } else if (kind == "findings") {
@@ -95,30 +96,30 @@ Recorded recorded_in(const Ledger& ledger) {
       }
     }
   } catch (const std::exception& error) {
-    fail("the ledger cannot be read: {}", error.what());
+    fail("cannot read the ledger: {}", error.what());
   }
   if (!recorded.header.has_value() && !ledger.lines().empty()) {
-    fail("the ledger cannot be read: its first line does not describe a run");
+    fail("cannot read the ledger: its first line does not describe a run");
   }
   return recorded;
 }
 
-std::string gpu_of(const Json& header) {
+std::string gpu_name(const Json& header) {
   const Json gpu = header.value("machine", Json::object()).value("gpu", Json(nullptr));
   return gpu.is_object() ? gpu.value("name", "") : "no GPU";
 }
 
 void require_same_run(const Json& recorded, const Json& header) {
-  if (gpu_of(recorded) != gpu_of(header)) {
+  if (gpu_name(recorded) != gpu_name(header)) {
     fail(
-        "the ledger was written on another machine: that one has {}, this one {}; name another "
+        "the ledger was written on another machine, with {} instead of {}; choose another "
         "file",
-        gpu_of(recorded), gpu_of(header));
+        gpu_name(recorded), gpu_name(header));
   }
   const auto value_of = [](const Json& json, const char* key) {
     Json value = json.value(key, Json(nullptr));
     if (value.is_object()) {
-      value.erase("seconds");  // the baseline's time, which differs between measurements
+      value.erase("seconds");  // the baseline's time, which varies
     }
     return value;
   };
@@ -128,7 +129,7 @@ void require_same_run(const Json& recorded, const Json& header) {
     const Json now = value_of(header, key);
     if (before != now) {
       fail(
-          "the ledger belongs to another run: its {} is {}, and this run's is {}; name another "
+          "the ledger belongs to another run, whose {} is {} instead of {}; choose another "
           "file",
           key, before.dump(), now.dump());
     }
@@ -155,7 +156,7 @@ class Evolution {
         evaluator_(evaluator),
         proposer_(proposer),
         ledger_(ledger),
-        recorded_(recorded_in(ledger)),
+        recorded_(read_ledger_contents(ledger)),
         population_(setup.population, trials_) {
     if (recorded_.header.has_value()) {
       require_same_run(*recorded_.header, setup.header);
@@ -165,7 +166,7 @@ class Evolution {
 
   EvolveReport run() {
     try {
-      while (goes_on() && step()) {
+      while (should_continue() && run_trial()) {
       }
       confirm();
     } catch (const Interrupted&) {
@@ -195,10 +196,10 @@ class Evolution {
     return index < recorded_.trials.size() ? &recorded_.trials[index] : nullptr;
   }
 
-  [[nodiscard]] bool goes_on() {
+  [[nodiscard]] bool should_continue() {
     setup_.stop.poll();
     if (recorded_trial() != nullptr) {
-      return true;  // the earlier run was resumed
+      return true;  // replays an earlier run
     }
     if (setup_.budget.trials > 0 && number() >= setup_.budget.trials) {
       end("budget", fmt::format("the budget of {} candidates is spent", setup_.budget.trials));
@@ -215,8 +216,8 @@ class Evolution {
     return true;
   }
 
-  /// Proposes and tries a candidate. Returns false if there are no more.
-  [[nodiscard]] bool step() {
+  /// Proposes and tries a candidate. Returns false if there are no more proposals.
+  [[nodiscard]] bool run_trial() {
     if ((number() - 1) % kChildren == 0 || number() == 0) {
       parents_ = population_.members();
       profile_parent();
@@ -225,7 +226,7 @@ class Evolution {
     const double began = setup_.now();
     std::optional<Proposal> proposal = before != nullptr && !proposer_.is_repeatable()
                                            ? std::optional(before->proposal)
-                                           : proposed();
+                                           : propose();
     if (!proposal.has_value()) {
       end("exhausted", proposer_.why_none());
       return false;
@@ -237,17 +238,17 @@ class Evolution {
       trial.outcome = before->outcome;
       trial.cost_seconds = before->cost_seconds;
     } else {
-      trial.outcome = tried(trial.proposal);
+      trial.outcome = try_proposal(trial.proposal);
       trial.cost_seconds = setup_.now() - began;
     }
     if (trial.proposal.refused.empty()) {
-      tried_.insert(identity_of(trial.proposal.variant, setup_.spaces));
+      tried_.insert(variant_key(trial.proposal.variant, setup_.spaces));
     }
     record(std::move(trial), before != nullptr);
     return true;
   }
 
-  std::optional<Proposal> proposed() {
+  std::optional<Proposal> propose() {
     if (number() == 0) {
       return Proposal{.variant = setup_.start, .reason = "the start"};
     }
@@ -260,13 +261,13 @@ class Evolution {
                               .generation = generation()};
     std::optional<Proposal> proposal = proposer_.propose(situation);
     if (proposal.has_value() && proposal->refused.empty() &&
-        tried_.contains(identity_of(proposal->variant, setup_.spaces))) {
+        tried_.contains(variant_key(proposal->variant, setup_.spaces))) {
       proposal->refused = "the same candidate was already tried";
     }
     return proposal;
   }
 
-  CandidateOutcome tried(const Proposal& proposal) {
+  CandidateOutcome try_proposal(const Proposal& proposal) {
     if (!proposal.refused.empty()) {
       return {.valid = false, .failed_at = "proposal", .why = proposal.refused};
     }
@@ -281,8 +282,9 @@ class Evolution {
     if (before.proposal.variant.kernel != now.variant.kernel ||
         before.proposal.variant.values != now.variant.values) {
       fail(
-          "candidate {} of the ledger is {} {}, but from the same results this program proposes {} "
-          "{}: its tables have changed, so the run cannot be resumed; name another file",
+          "cannot resume the run: candidate {} of the ledger is {} {}, but this program proposes "
+          "{} "
+          "{} since its tables have changed; choose another file",
           before.number, before.proposal.variant.kernel,
           values_json(before.proposal.variant.values).dump(), now.variant.kernel,
           values_json(now.variant.values).dump());
@@ -319,7 +321,7 @@ class Evolution {
     }
     const Variant& variant = trial.proposal.variant;
     const auto [leader, is_first] =
-        leader_by_family_.emplace(space_of(setup_.spaces, variant.kernel).family, trial.number);
+        leader_by_family_.emplace(find_space(setup_.spaces, variant.kernel).family, trial.number);
     if (!is_first &&
         !is_better(trial.outcome, trials_[static_cast<std::size_t>(leader->second)].outcome)) {
       return false;
@@ -328,7 +330,7 @@ class Evolution {
     return true;
   }
 
-  /// Profiles the parent to guide the next generation, if the population kind asks for it.
+  /// Profiles the parent to guide the next generation if the kind of the population is kInsight.
   void profile_parent() {
     if (setup_.population != PopulationKind::kInsight || parents_.empty() ||
         parents_.front() == profiled_) {
@@ -356,12 +358,12 @@ class Evolution {
     ledger_.append(line);
     spent_ += cost;
     if (!missing.empty() && setup_.on_note) {
-      setup_.on_note("no profile guides the next generations: " + missing);
+      setup_.on_note("the next generations are not guided by a profile: " + missing);
     }
   }
 
-  /// The best of many noisy measurements is biased, so the best candidate is measured again next to
-  /// the baseline.
+  /// Measures the best candidate again, next to the baseline, since the best of many noisy
+  /// measurements is biased.
   void confirm() {
     std::vector<int> order = population_.members();
     if (order.empty() || order.front() == 0 ||
@@ -381,7 +383,7 @@ class Evolution {
     order.insert(order.end(), others.begin(), others.end());
     order.resize(std::min<std::size_t>(order.size(), kMaxConfirmations));
     for (const int number : order) {
-      const CandidateOutcome outcome = confirmed(number);
+      const CandidateOutcome outcome = confirm_candidate(number);
       if (outcome.valid == true) {
         report_.best = number;
         report_.confirmed = outcome;
@@ -389,18 +391,18 @@ class Evolution {
       }
       if (setup_.on_note) {
         setup_.on_note(
-            fmt::format("candidate {} failed when it was measured again: {}", number, outcome.why));
+            fmt::format("candidate {} failed its second measurement: {}", number, outcome.why));
       }
     }
   }
 
-  CandidateOutcome confirmed(int number) {
+  CandidateOutcome confirm_candidate(int number) {
     if (const auto known = recorded_.confirmations.find(number);
         known != recorded_.confirmations.end()) {
       return outcome_from(known->second);
     }
     const double began = setup_.now();
-    // Uses other inputs than those that the candidate was selected on.
+    // The seed draws other inputs than those with which the candidate was selected.
     const CandidateOutcome outcome = evaluator_.evaluate(
         trials_[static_cast<std::size_t>(number)].proposal.variant, setup_.seed + 1);
     const double cost = setup_.now() - began;
@@ -414,11 +416,11 @@ class Evolution {
   Evaluator& evaluator_;
   Proposer& proposer_;
   Ledger& ledger_;
-  Recorded recorded_;
+  LedgerContents recorded_;
   std::vector<Candidate> trials_;
   std::set<std::string> tried_;
   Population population_;
-  std::map<std::string, int> leader_by_family_;  // number of the best candidate
+  std::map<std::string, int> leader_by_family_;  // number of the best candidate of each family
   std::vector<int> parents_;
   std::vector<Hint> findings_;
   int profiled_ = -1;

@@ -1,4 +1,5 @@
-// Proposes by mutation, by crossover and, if these find nothing new, by scanning the table.
+// Proposes variants by mutation, by crossover and, if these find nothing new, by scanning the
+// table.
 #include "lab/evolve/tuning_draw.hpp"
 
 #include <algorithm>
@@ -12,14 +13,15 @@
 namespace fovea::lab {
 namespace {
 
-constexpr int kChanged = 2;         // parameters changed per child
-constexpr int kAttempts = 64;       // draws before all values may change, and before the table is
-                                    // scanned
-constexpr int kNeighboursOf = 4;    // three of four changed values are neighbours of the parent's
-                                    // value
-constexpr int kOtherDesignsOf = 4;  // one of four children belongs to another design
+constexpr int kChangesPerChild = 2;  // number of parameters changed per child
+constexpr int kMaxDraws = 64;  // number of draws before values may change arbitrarily, and again
+                               // before the table is scanned
+/// One in this number of changed values is arbitrary; the others are neighbours of the parent's
+/// value.
+constexpr int kNeighbourPeriod = 4;
+constexpr int kOtherDesignPeriod = 4;  // one in this number of children belongs to another design
 
-/// A random generator (splitmix64) whose numbers do not depend on compiler and library.
+/// A random generator (splitmix64) whose numbers are the same with all compilers and libraries.
 class Draw {
  public:
   Draw(std::uint64_t seed, int number)
@@ -51,9 +53,9 @@ std::vector<ParameterRange> free_ranges(const TuningSpace& space) {
   return free;
 }
 
-int other_value(const ParameterRange& range, int value, bool beside, Draw& draw) {
+int other_value(const ParameterRange& range, int value, bool is_neighbour, Draw& draw) {
   const auto place = std::ranges::find(range.values, value);
-  if (beside && place != range.values.end()) {
+  if (is_neighbour && place != range.values.end()) {
     const bool first = place == range.values.begin();
     const bool last = std::next(place) == range.values.end();
     return first || (!last && draw.below(2) == 1) ? *std::next(place) : *std::prev(place);
@@ -63,76 +65,78 @@ int other_value(const ParameterRange& range, int value, bool beside, Draw& draw)
   return others[draw.below(others.size())];
 }
 
-/// A tuning parameter that a profile's hint suggests to change.
-struct Steered {
+/// A tuning parameter that a hint from a profile suggests to change.
+struct SuggestedParameter {
   const Hint* hint = nullptr;
-  std::size_t which = 0;  // index in the ranges
+  std::size_t index = 0;  // index in the ranges
   std::size_t sum = 0;    // cumulative strength, up to and including this one
 };
 
-/// Draws one of the parameters that the hints name, weighted by strength; none if they name none.
-std::optional<Steered> steering(std::span<const Hint> hints,
-                                const std::vector<ParameterRange>& ranges, Draw& draw) {
-  constexpr double kGrains = 1000;
-  std::vector<Steered> known;
+/// Draws one of the parameters that the hints name, weighted by strength. Returns std::nullopt if
+/// the hints name none of them.
+std::optional<SuggestedParameter> draw_suggestion(std::span<const Hint> hints,
+                                                  const std::vector<ParameterRange>& ranges,
+                                                  Draw& draw) {
+  constexpr double kResolution = 1000;
+  std::vector<SuggestedParameter> candidates;
   std::size_t sum = 0;
   for (const Hint& hint : hints) {
     const std::string named = ", " + hint.parameter + ",";
-    for (std::size_t which = 0; which < ranges.size(); ++which) {
-      if (named.find(", " + ranges[which].name + ",") != std::string::npos) {
-        sum += static_cast<std::size_t>(std::clamp(hint.strength, 0.001, 1e6) * kGrains);
-        known.push_back({&hint, which, sum});
+    for (std::size_t index = 0; index < ranges.size(); ++index) {
+      if (named.find(", " + ranges[index].name + ",") != std::string::npos) {
+        sum += static_cast<std::size_t>(std::clamp(hint.strength, 0.001, 1e6) * kResolution);
+        candidates.push_back({&hint, index, sum});
       }
     }
   }
-  if (known.empty()) {
+  if (candidates.empty()) {
     return std::nullopt;
   }
   const std::size_t drawn = draw.below(sum);
-  return *std::ranges::find_if(known,
-                               [&](const Steered& candidate) { return drawn < candidate.sum; });
+  return *std::ranges::find_if(
+      candidates, [&](const SuggestedParameter& candidate) { return drawn < candidate.sum; });
 }
 
-/// Changes two parameters; returns the reason for the choice.
+/// Changes two parameters and returns the reason for the choice, if a hint suggested it.
 std::string mutate(Variant& variant, const std::vector<ParameterRange>& free,
                    std::span<const Hint> findings, bool anywhere, Draw& draw) {
   std::vector<ParameterRange> left = free;
   std::string reason;
-  for (int changed = 0; changed < kChanged && !left.empty(); ++changed) {
-    std::size_t which = draw.below(left.size());
-    const auto steered = changed == 0 ? steering(findings, left, draw) : std::nullopt;
-    if (steered.has_value()) {
-      which = steered->which;
+  for (int changed = 0; changed < kChangesPerChild && !left.empty(); ++changed) {
+    std::size_t index = draw.below(left.size());
+    const auto suggested = changed == 0 ? draw_suggestion(findings, left, draw) : std::nullopt;
+    if (suggested.has_value()) {
+      index = suggested->index;
       reason =
-          fmt::format("the profile says: {}; {}", steered->hint->means, steered->hint->attempt);
+          fmt::format("the profile says: {}; {}", suggested->hint->means, suggested->hint->attempt);
     }
-    const bool beside = !anywhere && draw.below(kNeighboursOf) != 0;
-    int& value = value_in(variant.values, left[which].name);
-    value = other_value(left[which], value, beside, draw);
-    left.erase(left.begin() + static_cast<std::ptrdiff_t>(which));
+    const bool is_neighbour = !anywhere && draw.below(kNeighbourPeriod) != 0;
+    int& value = value_in(variant.values, left[index].name);
+    value = other_value(left[index], value, is_neighbour, draw);
+    left.erase(left.begin() + static_cast<std::ptrdiff_t>(index));
   }
   return reason;
 }
 
-/// Returns the leading candidate of each design except that of `best`. Leaders are used because the
-/// fastest candidate by a small margin is determined by noise: two runs with one seed would
+/// Returns the leading candidate of each design except `best`. Leaders must win by a margin,
+/// whereas noise would determine the fastest candidates, so that two runs with the same seed would
 /// diverge.
 std::vector<int> leaders_of_other_designs(const Situation& situation, const std::string& best) {
-  std::vector<std::pair<std::string, int>> found;  // by family
+  std::vector<std::pair<std::string, int>> leaders;  // by family
   for (const Candidate& trial : situation.trials) {
     if (!trial.leads) {
       continue;
     }
-    const std::string& family = space_of(situation.spaces, trial.proposal.variant.kernel).family;
-    const auto known = std::ranges::find(found, family, &std::pair<std::string, int>::first);
-    if (known == found.end()) {
-      found.emplace_back(family, trial.number);
+    const std::string& family = find_space(situation.spaces, trial.proposal.variant.kernel).family;
+    const auto leader = std::ranges::find(leaders, family, &std::pair<std::string, int>::first);
+    if (leader == leaders.end()) {
+      leaders.emplace_back(family, trial.number);
     } else {
-      known->second = trial.number;
+      leader->second = trial.number;
     }
   }
   std::vector<int> numbers;
-  for (const auto& [family, number] : found) {
+  for (const auto& [family, number] : leaders) {
     if (family != best) {
       numbers.push_back(number);
     }
@@ -140,8 +144,8 @@ std::vector<int> leaders_of_other_designs(const Situation& situation, const std:
   return numbers;
 }
 
-/// A child before its parameters are changed.
-struct Child0 {
+/// A new child, before its parameters are changed.
+struct UnchangedChild {
   Variant variant;
   std::vector<int> parents;
 };
@@ -155,36 +159,36 @@ class Drawing {
         why_illegal_(why_illegal),
         draw_(seed, situation.number) {}
 
-  [[nodiscard]] std::optional<Proposal> another_design() const {
-    const std::string& start = space_of(situation_.spaces, variant_of(0).kernel).family;
+  [[nodiscard]] std::optional<Proposal> propose_other_design() const {
+    const std::string& start = find_space(situation_.spaces, candidate_variant(0).kernel).family;
     for (const TuningSpace& space : situation_.spaces) {
       Variant variant{.kernel = space.kernel, .values = space.values};
       if (space.family != start && is_new(variant)) {
         return Proposal{.variant = std::move(variant),
                         .parents = {0},
-                        .reason = "another design, with its own values"};
+                        .reason = "another design, with its default values"};
       }
     }
     return std::nullopt;
   }
 
   [[nodiscard]] std::optional<Proposal> child() {
-    for (int attempt = 0; attempt < 2 * kAttempts; ++attempt) {
-      Child0 child = conceive(attempt);
-      const auto free = free_ranges(space_of(situation_.spaces, child.variant.kernel));
+    for (int attempt = 0; attempt < 2 * kMaxDraws; ++attempt) {
+      UnchangedChild child = make_child(attempt);
+      const auto free = free_ranges(find_space(situation_.spaces, child.variant.kernel));
       std::string reason;
       if (child.parents.size() == 1) {
-        reason = mutate(child.variant, free, situation_.findings, attempt >= kAttempts, draw_);
+        reason = mutate(child.variant, free, situation_.findings, attempt >= kMaxDraws, draw_);
       }
       if (is_new(child.variant)) {
-        return named(std::move(child), std::move(reason));
+        return describe_child(std::move(child), std::move(reason));
       }
     }
     return std::nullopt;
   }
 
-  /// Scans the table from a random position for a variant that is new.
-  [[nodiscard]] std::optional<Proposal> anything() {
+  /// Scans the table for a new variant, starting at a random position.
+  [[nodiscard]] std::optional<Proposal> scan_table() {
     for (const TuningSpace& space : situation_.spaces) {
       std::size_t count = 1;
       for (const ParameterRange& range : space.ranges) {
@@ -213,33 +217,33 @@ class Drawing {
   [[nodiscard]] std::vector<int> parents() const {
     return situation_.parents.empty() ? std::vector<int>{0} : situation_.parents;
   }
-  [[nodiscard]] const Variant& variant_of(int number) const {
+  [[nodiscard]] const Variant& candidate_variant(int number) const {
     return situation_.trials[static_cast<std::size_t>(number)].proposal.variant;
   }
   [[nodiscard]] bool is_new(const Variant& variant) const {
-    return !situation_.tried->contains(identity_of(variant, situation_.spaces)) &&
+    return !situation_.tried->contains(variant_key(variant, situation_.spaces)) &&
            why_illegal_(variant).empty();
   }
 
-  Child0 conceive(int attempt) {
+  UnchangedChild make_child(int attempt) {
     const std::vector<int> population = parents();
     const std::string& family =
-        space_of(situation_.spaces, variant_of(population.front()).kernel).family;
-    // When all variants near the leader of another design were tried, the population gets an
-    // additional child.
-    if (situation_.number % kOtherDesignsOf == 0 && attempt < kAttempts / 2) {
+        find_space(situation_.spaces, candidate_variant(population.front()).kernel).family;
+    // If no new variant near the leader of another design is found, the child derives from the
+    // population.
+    if (situation_.number % kOtherDesignPeriod == 0 && attempt < kMaxDraws / 2) {
       if (const auto others = leaders_of_other_designs(situation_, family); !others.empty()) {
         const int number = others[draw_.below(others.size())];
-        return {variant_of(number), {number}};
+        return {candidate_variant(number), {number}};
       }
     }
     const int first = population[draw_.below(population.size())];
-    Child0 child{variant_of(first), {first}};
+    UnchangedChild child{candidate_variant(first), {first}};
     if (kind_ == PopulationKind::kElites && draw_.below(2) == 0) {
       const int second = population[draw_.below(population.size())];
-      const Variant& other = variant_of(second);
-      if (second != first && space_of(situation_.spaces, other.kernel).family ==
-                                 space_of(situation_.spaces, child.variant.kernel).family) {
+      const Variant& other = candidate_variant(second);
+      if (second != first && find_space(situation_.spaces, other.kernel).family ==
+                                 find_space(situation_.spaces, child.variant.kernel).family) {
         child.parents.push_back(second);
         for (auto& [name, value] : child.variant.values) {
           value = draw_.below(2) == 0 ? value : value_of(other.values, name);
@@ -249,12 +253,12 @@ class Drawing {
     return child;
   }
 
-  [[nodiscard]] Proposal named(Child0 child, std::string reason) const {
+  [[nodiscard]] Proposal describe_child(UnchangedChild child, std::string reason) const {
     if (reason.empty()) {
       reason =
           child.parents.size() > 1
               ? fmt::format("values of candidates {} and {}", child.parents[0], child.parents[1])
-              : fmt::format("drawn from the table, from candidate {}", child.parents[0]);
+              : fmt::format("drawn from the table, starting from candidate {}", child.parents[0]);
     }
     return {.variant = std::move(child.variant),
             .parents = std::move(child.parents),
@@ -274,11 +278,11 @@ DrawnProposer::DrawnProposer(std::uint64_t seed, PopulationKind kind, WhyIllegal
 
 std::optional<Proposal> DrawnProposer::propose(const Situation& situation) {
   Drawing drawing(situation, kind_, why_illegal_, seed_);
-  std::optional<Proposal> proposal = drawing.another_design();
+  std::optional<Proposal> proposal = drawing.propose_other_design();
   if (!proposal.has_value()) {
     proposal = drawing.child();
   }
-  return proposal.has_value() ? proposal : drawing.anything();
+  return proposal.has_value() ? proposal : drawing.scan_table();
 }
 
 std::string DrawnProposer::why_none() const {

@@ -1,4 +1,4 @@
-// DrawnProposer: randomly drawn proposals from the table of tuning parameters.
+// DrawnProposer: draws proposals at random from the table of tuning parameters.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace fovea::lab {
 
-/// Returns why a variant is invalid, as far as that is known without compiling it; else "".
+/// Returns why a variant is invalid, or "" if no reason is known without compiling it.
 using WhyIllegal = std::function<std::string(const Variant& variant)>;
 
-/// Proposes every other design with its default values first; then children of the population with
-/// two parameters changed, mostly to a neighbouring value. If there are several designs, one of
-/// four children derives from the best candidate of another design. Proposals depend on the seed,
-/// the candidate's number, the members of the population and what was tried before, but not on
-/// measured times.
+/// First proposes every other design with its default values, and then children of the population
+/// with two parameters changed, mostly to a neighbouring value. If there are several designs, one
+/// in four children derives from the best candidate of another design. Proposals depend on the
+/// seed, the candidate's number, the members of the population and the variants tried before, but
+/// not on measured times.
 class DrawnProposer : public Proposer {
  public:
   DrawnProposer(std::uint64_t seed, PopulationKind kind, WhyIllegal why_illegal);

@@ -1,4 +1,5 @@
-// bench: checks each kernel, then times it and its peers in turns over rotated inputs.
+// Implements `bench`: checks each kernel, then times it and its peers alternately on rotating
+// inputs.
 #include "lab/measure/bench_cards.hpp"
 
 #include <algorithm>
@@ -14,7 +15,8 @@
 namespace fovea::lab {
 namespace {
 
-constexpr double kPeerSlack = 10.0;  // tolerance factor for peers, which may round more often
+// Tolerance factor for peers, which may round intermediate results.
+constexpr double kPeerSlack = 10.0;
 
 class Bench {
  public:
@@ -26,7 +28,8 @@ class Bench {
         options_(options),
         report_(report) {}
 
-  /// Measures one case under one plan; the verdict says why, if it was not timed.
+  /// Measures a case with a plan. If the output is wrong, the case is not timed, and the verdict
+  /// says why.
   BenchFigure run(const Card& card, const Case& card_case, const Workload& workload,
                   const Plan& plan, bool with_peers) {
     BenchFigure figure;
@@ -41,8 +44,8 @@ class Bench {
     const Rotation rotation(device_, workload, *stream_);
     if (!rotation.misses_cache()) {
       report_.missing.push_back(fmt::format(
-          "{} {} from device memory: its {} sets of {} KiB stay in the L2 cache, and the times "
-          "are those of the cache",
+          "{} {} from device memory: the {} sets of inputs with {} KiB each remain in the L2 "
+          "cache, which the times reflect",
           card.name, card_case.name, rotation.sets(), workload.bytes() >> 10));
     }
     Placement& first = rotation.first();
@@ -73,7 +76,7 @@ class Bench {
       Contender timed = rotation.contender(peer.name, peer.run);
       Support support;
       try {
-        compared.wrong = fault_of(peer, card, first, values);
+        compared.wrong = peer_fault(peer, card, first, values);
         support = runs_in_graph(device_, timed);
       } catch (const Error& error) {
         support.why = error.what();
@@ -98,8 +101,8 @@ class Bench {
   }
 
  private:
-  std::string fault_of(const Peer& peer, const Card& card, Placement& placement,
-                       std::vector<TileValues>& values) {
+  std::string peer_fault(const Peer& peer, const Card& card, Placement& placement,
+                         std::vector<TileValues>& values) {
     if (peer.prepare) {
       peer.prepare(placement.operands(), *stream_);
     }
@@ -142,8 +145,7 @@ std::vector<SpeedResult> judge_speed(const Card& card, const BenchFigure& figure
     SpeedResult result{.gate = gate};
     if (peer != figure.peers.end()) {
       result.ratio = peer->ratio;
-      // If the spreads overlap, either side may be faster; a limit other than 1.0 can still be
-      // judged.
+      // A ratio near 1.0 is ambiguous if the spreads overlap, but other limits can still be judged.
       const bool as_fast = peer->ambiguous && gate.min_ratio == 1.0;
       result.passed = peer->wrong.empty() && (peer->ratio >= gate.min_ratio || as_fast);
     }
@@ -168,7 +170,7 @@ BenchReport bench(gpu::Device& device, std::span<const Card* const> cards,
   Bench one_by_one(device, nvml, options, all);
   bool any = false;
   for (const Card* const card : cards) {
-    for (const Case& card_case : cases_of(*card, options.only_case)) {
+    for (const Case& card_case : select_cases(*card, options.only_case)) {
       if (options.only_case.empty() && !card_case.bench) {
         continue;
       }
@@ -197,7 +199,7 @@ BenchReport bench(gpu::Device& device, std::span<const Card* const> cards,
     }
   }
   if (!any) {
-    fail("no case to time{}", options.only_case.empty() ? "" : ": " + options.only_case);
+    fail("no case can be timed{}", options.only_case.empty() ? "" : ": " + options.only_case);
   }
   if (all.figures.empty() && all.failed == 0) {
     fail("nothing could be timed: {}", fmt::join(all.missing, "; "));

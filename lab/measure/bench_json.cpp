@@ -1,4 +1,4 @@
-// A bench report as JSON: the machine, the ceilings and every figure.
+// Converts a bench report to JSON: the machine, the ceilings and all figures.
 #include <fstream>
 #include <string>
 #include <utility>
@@ -88,10 +88,10 @@ Json whole(const BenchReport& report) {
             {"figures", std::move(figures)}}}};
 }
 
-/// Returns what a report's file contains; an empty object if there is no file or an empty one.
-Json sections_of(const std::string& path) {
+/// Returns the JSON in a report's file; an empty object if the file is missing or empty.
+Json read_sections(const std::string& path) {
   std::ifstream file;
-  if (!io::output_place(path).is_direct) {  // such as a pipe, which holds nothing
+  if (!io::output_place(path).is_direct) {  // pipes, for example, cannot be read
     file.open(path);
   }
   if (!file.is_open() || file.peek() == std::ifstream::traits_type::eof()) {
@@ -99,7 +99,7 @@ Json sections_of(const std::string& path) {
   }
   Json json = Json::parse(file, nullptr, false);
   if (!json.is_object()) {
-    fail("{} contains something other than a report and was not changed; name another file", path);
+    fail("{} is not a report and was not changed; choose another file", path);
   }
   return json;
 }
@@ -107,11 +107,11 @@ Json sections_of(const std::string& path) {
 }  // namespace
 
 void check_json_file(const std::string& path) {
-  (void)sections_of(path);
+  (void)read_sections(path);
 }
 
 std::string to_json(const BenchReport& report, const std::string& path) {
-  Json json = path.empty() ? Json::object() : sections_of(path);
+  Json json = path.empty() ? Json::object() : read_sections(path);
   json.erase("kernels");
   json.update(whole(report));
   return json.dump(1, ' ', false, Json::error_handler_t::replace);

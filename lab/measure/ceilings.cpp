@@ -1,5 +1,5 @@
-// Measures ceilings as the best of a few rounds: a large device-to-device copy, and a large
-// cuBLASLt product on random data.
+// Measures the ceilings, each as the best of a few rounds: those of memory with a large copy on the
+// device, those of the matrix units with large cuBLASLt products of random data.
 #include <algorithm>
 #include <memory>
 
@@ -13,7 +13,7 @@
 namespace fovea::lab {
 namespace {
 
-constexpr std::size_t kCopyBytes = 4ULL << 30;  // many times any cache, if there is room
+constexpr std::size_t kCopyBytes = 4ULL << 30;  // much larger than the caches, memory permitting
 constexpr std::int64_t kSize = 8192;
 
 double copy_rate(gpu::Device& device, const Nvml& nvml) {
@@ -70,7 +70,7 @@ Ceilings measure_ceilings(gpu::Device& device, const Nvml& nvml, std::string& cu
       ceilings.e4m3_flops = matrix_rate(device, nvml, *cublaslt, DType::kE4M3);
     }
   } catch (const Error& error) {
-    missing.push_back(fmt::format("the ceiling of the matrix units: {}", error.what()));
+    missing.push_back(fmt::format("ceilings of the matrix units: {}", error.what()));
   }
   return ceilings;
 }

@@ -1,4 +1,4 @@
-// Computes the verdict from pairs of samples, and collects them from two child programs.
+// Collects pairs of samples from two child programs, and computes the verdict.
 #include "lab/measure/compare.hpp"
 
 #include <algorithm>
@@ -22,19 +22,21 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kDoubt = 0.001;  // probability that the interval misses the true median
+/// Probability that the interval does not contain the true median.
+constexpr double kErrorProbability = 0.001;
 
-/// Returns how many of `count` sorted values lie outside the median's confidence interval at each
-/// end; -1 if there are too few. Each value is above or below the median with equal probability.
-int outside(int count) {
-  // Logarithm of the probability that exactly `k` values are below the median: 2^-1100 underflows a
-  // double.
+/// Returns the number of the `count` sorted values that lie outside of the median's confidence
+/// interval at each end; -1 if there are too few values for an interval. Each value is above or
+/// below the median with equal probability.
+int excluded_count(int count) {
+  // Computes the probability that exactly `k` values are below the median, with logarithms since
+  // 2^-1100 underflows.
   const auto chance = [count](int k) {
     return std::exp(std::lgamma(count + 1.0) - std::lgamma(k + 1.0) - std::lgamma(count - k + 1.0) -
                     count * std::numbers::ln2);
   };
   int k = 0;
-  for (double sum = chance(0); sum <= kDoubt / 2; sum += chance(k)) {
+  for (double sum = chance(0); sum <= kErrorProbability / 2; sum += chance(k)) {
     ++k;
   }
   return k - 1;
@@ -53,9 +55,9 @@ class Side {
   Side(const StepProgram& program, const StepOptions& options)
       : program_(program), options_(options) {}
 
-  /// Starts the program without waiting for it, so that both sides prepare in parallel.
+  /// Starts the program without waiting for it, so that both programs prepare in parallel.
   void start() {
-    child_.reset();  // frees its memory before the next one allocates
+    child_.reset();  // frees memory for the new child
     child_ = std::make_unique<Child>(program_.command);
   }
 
@@ -78,7 +80,8 @@ class Side {
                   .watts = number_in(line, "watts"),
                   .slowed = line.value("slowed", Json(false)) == Json(true)};
     if (!(answer.seconds > 0) || !std::isfinite(answer.seconds)) {
-      fail_with("gave a sample without a time: " + line.dump().substr(0, kMaxMessageChars));
+      fail_with("returned a sample without a valid time: " +
+                line.dump().substr(0, kMaxMessageChars));
     }
     return answer;
   }
@@ -106,14 +109,14 @@ class Side {
 
   [[noreturn]] void fail_with(const std::string& what) const { fail("{} {}", program_.what, what); }
 
-  Json read(double max_seconds, const char* wanted) {
+  Json read(double max_seconds, const char* expectation) {
     const std::optional<std::string> text = child_->read_line(max_seconds);
     if (!text.has_value()) {
-      fail_with(child_->why_silent() + ", and did not " + wanted);
+      fail_with(child_->why_silent() + ", and did not " + expectation);
     }
     Json line = io::try_parse_ordered_json(*text);
     if (!line.is_object()) {
-      fail_with("does not follow the step protocol: it wrote " + text->substr(0, kMaxMessageChars));
+      fail_with("does not follow the step protocol: got " + text->substr(0, kMaxMessageChars));
     }
     return line;
   }
@@ -166,7 +169,7 @@ SpeedVerdict judge_pairs(std::span<const SamplePair> pairs, double threshold) {
   }
   std::ranges::sort(logs);
   verdict.ratio = std::exp(median(logs));
-  if (const int beyond = outside(static_cast<int>(logs.size())); beyond >= 0) {
+  if (const int beyond = excluded_count(static_cast<int>(logs.size())); beyond >= 0) {
     verdict.low = std::exp(logs[static_cast<std::size_t>(beyond)]);
     verdict.high = std::exp(logs[logs.size() - 1 - static_cast<std::size_t>(beyond)]);
   }
@@ -174,25 +177,25 @@ SpeedVerdict judge_pairs(std::span<const SamplePair> pairs, double threshold) {
   return verdict;
 }
 
-JudgedPairs judge_until_clear(const PairsWanted& wanted,
+JudgedPairs judge_until_clear(const PairLimits& pair_limits,
                               const std::function<std::optional<SamplePair>()>& next) {
   JudgedPairs judged;
   std::vector<SamplePair> pairs;
-  for (int until = wanted.first; judged.verdict.speed == Speed::kAmbiguous;
-       until = std::min(until + wanted.more, wanted.limit)) {
-    if (judged.pairs >= wanted.limit) {
+  for (int until = pair_limits.first; judged.verdict.speed == Speed::kAmbiguous;
+       until = std::min(until + pair_limits.more, pair_limits.limit)) {
+    if (judged.pairs >= pair_limits.limit) {
       break;
     }
     while (static_cast<int>(pairs.size()) < until) {
       if (const std::optional<SamplePair> pair = next(); pair.has_value()) {
         pairs.push_back(*pair);
-      } else if (++judged.dropped >= wanted.limit) {
-        fail("the GPU was slowed down during {} pairs of samples; let it cool and try again",
+      } else if (++judged.dropped >= pair_limits.limit) {
+        fail("the GPU was throttled during {} pairs of samples; let it cool down and try again",
              judged.dropped);
       }
     }
     judged.pairs = static_cast<int>(pairs.size());
-    judged.verdict = judge_pairs(pairs, wanted.threshold);
+    judged.verdict = judge_pairs(pairs, pair_limits.threshold);
   }
   return judged;
 }
@@ -205,7 +208,7 @@ StepComparison compare_steps(const StepProgram& a, const StepProgram& b,
   bool a_leads = false;
   StepComparison result;
   int turn = 0;
-  result.judged = judge_until_clear(options.wanted, [&]() -> std::optional<SamplePair> {
+  result.judged = judge_until_clear(options.pair_limits, [&]() -> std::optional<SamplePair> {
     if (turn % options.pairs_per_start == 0) {
       first.start();
       second.start();
@@ -213,7 +216,7 @@ StepComparison compare_steps(const StepProgram& a, const StepProgram& b,
       second.await_ready();
       require_alike(first, second);
     }
-    // Consecutive pairs have opposite orders, so that drift favours neither side.
+    // The two pairs of each couple have opposite orders, so that drift favours neither side.
     a_leads = turn++ % 2 == 0 ? (draw() & 1) == 0 : !a_leads;
     Side& leading = a_leads ? first : second;
     Side& following = a_leads ? second : first;

@@ -1,4 +1,4 @@
-// compare: decides which of two sides is faster, from alternating samples of both.
+// compare: determines from alternating samples which of two sides is faster.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ enum class Speed : std::uint8_t { kSame, kFaster, kSlower, kAmbiguous };
 /// Returns the name in capitals: "SLOWER".
 [[nodiscard]] std::string_view to_string(Speed speed);
 
-/// Relative differences up to this threshold count as equal.
+/// Times with a relative difference up to this threshold are considered equal.
 inline constexpr double kSamplesThreshold = 0.01;
 
 /// Times of A and B in seconds, measured one right after the other.
@@ -27,8 +27,8 @@ struct SamplePair {
 
 struct SpeedVerdict {
   Speed speed = Speed::kAmbiguous;
-  double ratio = 1.0;  // B's time over A's: above 1, B is slower
-  double low = 0.0;    // confidence interval of the ratio: from `low` to `high`
+  double ratio = 1.0;  // B's time divided by A's; above 1 if B is slower
+  double low = 0.0;    // bounds of the ratio's confidence interval
   double high = 0.0;
 };
 
@@ -38,12 +38,12 @@ struct SpeedVerdict {
 
 /// Returns the median of the pairs' ratios, and an interval that contains the true median with
 /// 99.9% confidence for any distribution, at each of up to eleven evaluations. Slow drift affects
-/// both samples of a pair, and outliers in fewer than half of the pairs do not move the median.
-/// AMBIGUOUS if there are too few pairs, or if a time is not a number.
+/// both samples of a pair alike, and outliers in fewer than half of the pairs do not move the
+/// median. The verdict is AMBIGUOUS if there are too few pairs or if a time is not a number.
 [[nodiscard]] SpeedVerdict judge_pairs(std::span<const SamplePair> pairs, double threshold);
 
-/// Number of pairs to take.
-struct PairsWanted {
+/// The numbers of pairs to take.
+struct PairLimits {
   double threshold = kSamplesThreshold;
   int first = 16;  // pairs before the first evaluation
   int more = 8;    // pairs between evaluations, while the verdict is AMBIGUOUS
@@ -56,9 +56,9 @@ struct JudgedPairs {
   int dropped = 0;
 };
 
-/// Takes pairs until the verdict is clear or the maximum is reached. `next` returns none if the GPU
-/// was throttled. Throws fovea::Error if that happened as often as pairs may be taken.
-[[nodiscard]] JudgedPairs judge_until_clear(const PairsWanted& wanted,
+/// Takes pairs until the verdict is clear or the limit is reached. `next` returns std::nullopt if
+/// the GPU was throttled. Throws fovea::Error if the number of such pairs also reaches the limit.
+[[nodiscard]] JudgedPairs judge_until_clear(const PairLimits& pair_limits,
                                             const std::function<std::optional<SamplePair>()>& next);
 
 /// A program that follows the step protocol (lab/measure/steps.hpp).
@@ -68,21 +68,21 @@ struct StepProgram {
 };
 
 struct StepOptions {
-  PairsWanted wanted{};
-  int pairs_per_start = 8;  // then both programs are restarted, so that their tensors have other
-                            // addresses
-  std::uint64_t seed = 1;   // decides at random which side goes first
+  PairLimits pair_limits{};
+  int pairs_per_start = 8;  // number of pairs before both programs are restarted, which changes the
+                            // addresses of their tensors
+  std::uint64_t seed = 1;   // of the random choice of the side that goes first
   double ready_seconds = 300;
   double sample_seconds = 60;
 };
 
 /// One side of a comparison.
 struct StepSide {
-  std::string ready;     // its description of itself: a JSON object
-  double seconds = 0.0;  // median
+  std::string ready;     // description by the program: a JSON object
+  double seconds = 0.0;  // median of the samples
   double spread = 0.0;   // from the 10th to the 90th percentile, seconds
-  int sm_mhz = 0;        // median
-  double watts = 0.0;    // median
+  int sm_mhz = 0;        // median of the samples
+  double watts = 0.0;    // median of the samples
 };
 
 struct StepComparison {
@@ -92,8 +92,9 @@ struct StepComparison {
 };
 
 /// Samples two programs on one GPU alternately, never in parallel, until the verdict is clear or
-/// the limit is reached. Throws fovea::Error that names the side that did not start, did not answer
-/// in time, sent an invalid answer, or runs another problem or on another GPU than the other side.
+/// the limit is reached. Throws fovea::Error, which names the side, if a program does not start,
+/// does not answer in time or sends an invalid answer, or if the sides run different problems or
+/// use different GPUs.
 [[nodiscard]] StepComparison compare_steps(const StepProgram& a, const StepProgram& b,
                                            const StepOptions& options);
 

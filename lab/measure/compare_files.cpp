@@ -1,4 +1,4 @@
-// Matches the figures in two files, and finds those that differ by more than noise.
+// Matches the figures in two files, and finds those whose difference exceeds the noise.
 #include "lab/measure/compare_files.hpp"
 
 #include <algorithm>
@@ -34,16 +34,16 @@ bool is_outcome(std::string_view name) {
       "seconds",   "matrix_units", "fma",         "issue",      "dram",
       "l2",        "l2_hit",       "l1",          "l1_hit",     "write_path",
       "occupancy", "waves",        "shared_busy", "idle_warps", "eligible_warps"};
-  constexpr std::array<std::string_view, 4> kBegin = {"stall_", "dram_", "epilogue_",
-                                                      "bank_conflict"};  // TMA's waits are in it
+  constexpr std::array<std::string_view, 4> kBegin = {
+      "stall_", "dram_", "epilogue_", "bank_conflict"};  // bank_conflict includes waiting for TMA
   return std::ranges::find(kOutcomes, name) != kOutcomes.end() ||
          std::ranges::any_of(kBegin, [&](auto begin) { return name.starts_with(begin); }) ||
          name.ends_with("_per_second") || name.ends_with("_wait");
 }
 
-/// Returns how much a figure changed: the logarithm of its ratio, or 0 if the change is within
-/// noise.
-double movement(std::string_view name, double a, double b) {
+/// Returns the magnitude of a figure's change: the absolute logarithm of its ratio, or 0 if the
+/// change is within the noise.
+double change_magnitude(std::string_view name, double a, double b) {
   constexpr double kNoise = 0.05;       // relative noise of a figure
   constexpr double kShareNoise = 0.02;  // noise of a share: two percentage points
   const double larger = std::max(std::abs(a), std::abs(b));
@@ -60,15 +60,15 @@ bool is_wait(std::string_view name) {
   return name.starts_with("stall_") || (name.ends_with("_wait") && name != "epilogue_wait");
 }
 
-/// Returns a sort key: changes in work come first, by ratio; then stalls, before their effects on
-/// the units, ordered by the larger share, since a stall that fell from 4% to 1% has a large ratio
-/// but explains nothing.
+/// Returns a sort key for changes: first the work, by ratio, then stalls, then their effects on the
+/// units. Stalls are ordered by the difference of their shares, since a decrease from 4% to 1%, for
+/// example, has a large ratio but explains little.
 std::tuple<bool, bool, double> rank(bool work, std::string_view name, double a, double b) {
   const bool wait = !work && is_wait(name);
-  return {work, wait, wait ? std::abs(b - a) : movement(name, a, b)};
+  return {work, wait, wait ? std::abs(b - a) : change_magnitude(name, a, b)};
 }
 
-std::string kind_of(const Json& json) {
+std::string document_kind(const Json& json) {
   if (json.is_object() && json.contains("figures") && json["figures"].is_object()) {
     return "a profile";
   }
@@ -80,7 +80,7 @@ std::string kind_of(const Json& json) {
 }
 
 /// Returns the profiles in a file, which has one object for each kernel that the case launches.
-std::vector<Json> profiles_in(const Json& json) {
+std::vector<Json> read_profiles(const Json& json) {
   const Json& all = json.is_object() && json.contains("profiles") ? json["profiles"] : json;
   std::vector<Json> profiles;
   if (all.is_array()) {
@@ -88,19 +88,19 @@ std::vector<Json> profiles_in(const Json& json) {
   } else {
     profiles.push_back(all);
   }
-  const bool whole = std::ranges::all_of(
-      profiles, [](const Json& profile) { return kind_of(profile) == "a profile"; });
-  return whole ? profiles : std::vector<Json>();
+  const bool is_complete = std::ranges::all_of(
+      profiles, [](const Json& profile) { return document_kind(profile) == "a profile"; });
+  return is_complete ? profiles : std::vector<Json>();
 }
 
-/// Throws fovea::Error for numbers that no measurement gives, which would lead to infinities.
+/// Throws fovea::Error for implausible numbers, which would lead to infinities.
 void check_numbers(const Json& json, const std::string& key) {
   if (json.is_number()) {
     constexpr double kMax = 1e30;
     const auto value = json.get<double>();
     const double size = std::abs(value);
     if (!(size <= kMax) || (size > 0 && size < 1 / kMax)) {
-      fail("its \"{}\" is {:g}, which is not a plausible measurement", key, value);
+      fail("\"{}\" is {:g}, which is not a plausible measurement", key, value);
     }
   } else if (json.is_structured()) {
     for (const auto& [inner, value] : json.items()) {
@@ -137,7 +137,7 @@ struct Measured {
 };
 
 /// Returns the times of our kernels and their peers by card, case and plan.
-std::map<std::string, Measured> times_in(const Json& report) {
+std::map<std::string, Measured> read_times(const Json& report) {
   std::map<std::string, Measured> times;
   const auto add = [&](const std::string& name, const Json& figure) {
     const Measured measured{number_in(figure, "seconds"), number_in(figure, "spread")};
@@ -159,22 +159,22 @@ std::map<std::string, Measured> times_in(const Json& report) {
 }
 
 void compare_reports(const Json& a, const Json& b, double threshold, FileComparison& result) {
-  const std::map<std::string, Measured> of_a = times_in(a);
-  const std::map<std::string, Measured> of_b = times_in(b);
-  for (const auto& [name, measured] : of_a) {
-    const auto found = of_b.find(name);
-    if (found == of_b.end()) {
+  const std::map<std::string, Measured> a_figures = read_times(a);
+  const std::map<std::string, Measured> b_figures = read_times(b);
+  for (const auto& [name, measured] : a_figures) {
+    const auto match = b_figures.find(name);
+    if (match == b_figures.end()) {
       result.unmatched.push_back("only in A: " + name);
       continue;
     }
-    const Measured& other = found->second;
+    const Measured& other = match->second;
     const double doubt = kIntervalInSpreads * std::hypot(measured.spread / measured.seconds,
                                                          other.spread / other.seconds);
     result.times.push_back({name, measured.seconds, other.seconds,
                             judge_times(measured.seconds, other.seconds, doubt, threshold)});
   }
-  for (const auto& [name, measured] : of_b) {
-    if (!of_a.contains(name)) {
+  for (const auto& [name, measured] : b_figures) {
+    if (!a_figures.contains(name)) {
       result.unmatched.push_back("only in B: " + name);
     }
   }
@@ -182,16 +182,16 @@ void compare_reports(const Json& a, const Json& b, double threshold, FileCompari
 
 void compare_profile(const Json& a, const Json& b, const std::string& prefix, double threshold,
                      FileComparison& result) {
-  const Json& of_a = a["figures"];
-  const Json& of_b = b["figures"];
-  for (const auto& [name, value] : of_a.items()) {
-    if (!value.is_number() || !of_b.contains(name) || !of_b[name].is_number()) {
+  const Json& a_figures = a["figures"];
+  const Json& b_figures = b["figures"];
+  for (const auto& [name, value] : a_figures.items()) {
+    if (!value.is_number() || !b_figures.contains(name) || !b_figures[name].is_number()) {
       result.unmatched.push_back(fmt::format("only in A: {}{}", prefix, name));
       continue;
     }
     const double first = value.get<double>();
-    const double other = of_b[name].get<double>();
-    if (movement(name, first, other) > 0) {
+    const double other = b_figures[name].get<double>();
+    if (change_magnitude(name, first, other) > 0) {
       result.figures.push_back({prefix + name, first, other, !is_outcome(name)});
     }
     if (name == "seconds" && first > 0 && other > 0) {
@@ -200,15 +200,15 @@ void compare_profile(const Json& a, const Json& b, const std::string& prefix, do
            judge_times(first, other, kLaunchNoise, std::max(threshold, kLaunchThreshold))});
     }
   }
-  for (const auto& [name, value] : of_b.items()) {
-    if (!of_a.contains(name)) {
+  for (const auto& [name, value] : b_figures.items()) {
+    if (!a_figures.contains(name)) {
       result.unmatched.push_back(fmt::format("only in B: {}{}", prefix, name));
     }
   }
 }
 
 /// Returns SLOWER if any time has that verdict, else AMBIGUOUS, else FASTER.
-Speed worst(const std::vector<MovedTime>& times) {
+Speed worst(const std::vector<ChangedTime>& times) {
   constexpr std::array kOrder = {Speed::kSlower, Speed::kAmbiguous, Speed::kFaster};
   for (const Speed speed : kOrder) {
     if (std::ranges::any_of(times, [&](const auto& time) { return time.verdict.speed == speed; })) {
@@ -225,10 +225,10 @@ FileComparison compare_texts(const std::string& a_name, const std::string& a,
   const Json first = parsed(a_name, a);
   const Json second = parsed(b_name, b);
   FileComparison result;
-  const std::vector<Json> profiles = profiles_in(first);
-  const std::vector<Json> others = profiles_in(second);
-  const std::string a_kind = profiles.empty() ? kind_of(first) : "a profile";
-  const std::string b_kind = others.empty() ? kind_of(second) : "a profile";
+  const std::vector<Json> profiles = read_profiles(first);
+  const std::vector<Json> others = read_profiles(second);
+  const std::string a_kind = profiles.empty() ? document_kind(first) : "a profile";
+  const std::string b_kind = others.empty() ? document_kind(second) : "a profile";
   for (const auto& [name, kind] : {std::tie(a_name, a_kind), std::tie(b_name, b_kind)}) {
     if (kind.empty()) {
       fail(
@@ -238,7 +238,8 @@ FileComparison compare_texts(const std::string& a_name, const std::string& a,
     }
   }
   if (a_kind != b_kind) {
-    fail("{} is {}, and {} is {}: compare two files of one kind", a_name, a_kind, b_name, b_kind);
+    fail("cannot compare files of different kinds: {} is {}, and {} is {}", a_name, a_kind, b_name,
+         b_kind);
   }
   result.is_profile = !profiles.empty();
   if (!result.is_profile) {
@@ -246,8 +247,8 @@ FileComparison compare_texts(const std::string& a_name, const std::string& a,
     result.machine = first.value("machine", Json()).dump();
   } else {
     if (profiles.size() != others.size()) {
-      fail("{} has {} kernels, and {} has {}: they are of different cases", a_name, profiles.size(),
-           b_name, others.size());
+      fail("cannot compare profiles of different cases: {} has {} kernels, and {} has {}", a_name,
+           profiles.size(), b_name, others.size());
     }
     for (std::size_t i = 0; i < profiles.size(); ++i) {
       const std::string prefix = profiles.size() == 1 ? "" : text_in(profiles[i], "kernel") + " ";
@@ -262,13 +263,13 @@ FileComparison compare_texts(const std::string& a_name, const std::string& a,
     const auto space = name.rfind(' ');
     return std::string_view(name).substr(space == std::string::npos ? 0 : space + 1);
   };
-  sort_largest_first(result.times,
-                     [](const MovedTime& time) { return std::abs(std::log(time.verdict.ratio)); });
-  sort_largest_first(result.figures, [&](const MovedFigure& figure) {
+  sort_largest_first(
+      result.times, [](const ChangedTime& time) { return std::abs(std::log(time.verdict.ratio)); });
+  sort_largest_first(result.figures, [&](const ChangedFigure& figure) {
     return rank(figure.work, by_name(figure.name), figure.a, figure.b);
   });
   double sum = 0;
-  for (const MovedTime& time : result.times) {
+  for (const ChangedTime& time : result.times) {
     sum += std::log(time.verdict.ratio);
   }
   result.ratio =

@@ -1,5 +1,5 @@
-// Rotation: enough copies of a workload's tensors that none is still in the L2 cache when its turn
-// comes.
+// Rotation: so many copies of a workload's tensors that none of them remains in the L2 cache until
+// it is used again.
 #pragma once
 
 #include <algorithm>
@@ -19,10 +19,10 @@ namespace fovea::lab {
 class Rotation {
  public:
   Rotation(gpu::Device& device, const Workload& workload, gpu::Stream& stream) {
-    const std::size_t wanted = 2 * device.info().l2_bytes;
+    const std::size_t min_bytes = 2 * device.info().l2_bytes;
     const std::size_t bytes = std::max<std::size_t>(workload.bytes(), 1);
-    const std::size_t sets = std::clamp(wanted / bytes + 1, std::size_t{1}, kMaxSets);
-    misses_cache_ = sets * bytes >= wanted;
+    const std::size_t sets = std::clamp(min_bytes / bytes + 1, std::size_t{1}, kMaxSets);
+    misses_cache_ = sets * bytes >= min_bytes;
     placements_.reserve(sets);
     for (std::size_t set = 0; set < sets; ++set) {
       placements_.push_back(std::make_unique<Placement>(device, workload, stream));
@@ -30,12 +30,12 @@ class Rotation {
   }
 
   [[nodiscard]] std::size_t sets() const { return placements_.size(); }
-  /// Returns whether the sets are too large for the cache, so that times include device memory.
+  /// Returns whether the sets exceed the cache, so that times include accesses to device memory.
   [[nodiscard]] bool misses_cache() const { return misses_cache_; }
   [[nodiscard]] Placement& first() const { return *placements_.front(); }
 
-  /// Calls `enqueue(operands, stream)` on one set after the other. The rotation must outlive the
-  /// result.
+  /// Returns a contender that calls `enqueue(operands, stream)` for one set after the other. The
+  /// rotation must outlive it.
   template <typename Enqueue>
   [[nodiscard]] Contender contender(const std::string& name, Enqueue enqueue) const {
     return {.name = name,
@@ -46,7 +46,7 @@ class Rotation {
   }
 
  private:
-  static constexpr std::size_t kMaxSets = 256;  // a sample has more runs than this
+  static constexpr std::size_t kMaxSets = 256;  // fewer than the runs in a sample
 
   std::vector<std::unique_ptr<Placement>> placements_;
   bool misses_cache_ = false;

@@ -29,7 +29,7 @@ void run_steps(gpu::Device& device, const CaseSpec& spec, std::istream& in, std:
   if (const Verdict verdict =
           prepared.judge(rotation.first(), values, spec.card->tolerance, *stream);
       !verdict.passes()) {
-    fail("{} {} is not timed, because its output is wrong: {}", spec.card->name,
+    fail("{} {} is not timed because its output is wrong: {}", spec.card->name,
          prepared.case_name(), verdict.reason);
   }
   const Nvml nvml(device.info().pci_bus_id);
@@ -49,7 +49,7 @@ void run_steps(gpu::Device& device, const CaseSpec& spec, std::istream& in, std:
   out << ready.dump() << std::endl;
   for (std::string line; std::getline(in, line);) {
     if (line != "sample") {
-      out << Json{{"error", "the only request is: sample"}}.dump() << std::endl;
+      out << Json{{"error", "unknown request; the only valid one is: sample"}}.dump() << std::endl;
       continue;
     }
     const Sample sample = sampler.next();

@@ -1,4 +1,5 @@
-// Matches figures with earlier ones, finds a steady peer for each, and decides which became slower.
+// Matches figures with earlier ones, finds a peer for each, and determines which figures became
+// slower.
 #include "lab/measure/time_gate.hpp"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ using TimesJson = nlohmann::ordered_json;
 constexpr std::array<const char*, 3> kCeilings = {"copy_bytes_per_second", "bf16_flops",
                                                   "e4m3_flops"};
 
-std::map<std::string, double> ceilings_in(const TimesJson& json) {
+std::map<std::string, double> read_ceilings(const TimesJson& json) {
   std::map<std::string, double> ceilings;
   for (const char* const name : kCeilings) {
     if (const double rate = number_in(json, name); rate > 0) {
@@ -37,19 +38,19 @@ std::map<std::string, double> ceilings_in(const TimesJson& json) {
   return ceilings;
 }
 
-TimesJson result_in(std::string_view text, const std::string& name) {
+TimesJson parse_result(std::string_view text, const std::string& name) {
   TimesJson json = io::try_parse_ordered_json(text);
   if (!json.is_object()) {
-    fail("{} is no JSON object, so it holds no figures to compare with", name);
+    fail("{} is not a JSON object, so it contains no figures to compare with", name);
   }
   return json;
 }
 
 void add_kernel_figures(const TimesJson& kernels, std::vector<TimedFigure>& figures) {
-  const std::map<std::string, double> ceilings = ceilings_in(kernels);
+  const std::map<std::string, double> ceilings = read_ceilings(kernels);
   for (const TimesJson& row : array_in(kernels, "figures")) {
     if (!text_in(row, "plan").empty()) {
-      continue;  // measured with --plans: the launcher's choice is a separate figure
+      continue;  // a plan measured with --plans; the launcher's choice is a separate figure
     }
     TimedFigure figure{.what = fmt::format("{} {}", text_in(row, "card"), text_in(row, "case")),
                        .work = number_in(row, "flops"),
@@ -68,7 +69,7 @@ void add_kernel_figures(const TimesJson& kernels, std::vector<TimedFigure>& figu
   }
 }
 
-/// Adds the encoder's figures, measured by the device's clock, since host times depend on the
+/// Adds the encoder's figures. Uses times of the device's clock, since host times depend on the
 /// machine.
 void add_encoder_figures(const TimesJson& rows, const std::map<std::string, double>& ceilings,
                          std::vector<TimedFigure>& figures) {
@@ -78,7 +79,7 @@ void add_encoder_figures(const TimesJson& rows, const std::map<std::string, doub
     if (batch <= 0 || rate <= 0) {
       continue;
     }
-    const std::map<std::string, double> measured = ceilings_in(object_in(row, "ceilings"));
+    const std::map<std::string, double> measured = read_ceilings(object_in(row, "ceilings"));
     figures.push_back(
         {.what = fmt::format("encoder {}, batch {:.0f}", text_in(row, "precision"), batch),
          .work = number_in(row, "gflop_per_second") * number_in(row, "median_seconds"),
@@ -87,11 +88,11 @@ void add_encoder_figures(const TimesJson& rows, const std::map<std::string, doub
   }
 }
 
-std::vector<TimedFigure> figures_in(const TimesJson& json) {
+std::vector<TimedFigure> read_figures(const TimesJson& json) {
   std::vector<TimedFigure> figures;
   const TimesJson& kernels = object_in(json, "kernels");
   add_kernel_figures(kernels, figures);
-  const std::map<std::string, double> ceilings = ceilings_in(kernels);
+  const std::map<std::string, double> ceilings = read_ceilings(kernels);
   add_encoder_figures(array_in(json, "gpu_bench"), ceilings, figures);  // written by
                                                                         // bench/run_gpu.py
   add_encoder_figures(array_in(json, "figures"), ceilings, figures);    // written by `fovea bench
@@ -99,20 +100,20 @@ std::vector<TimedFigure> figures_in(const TimesJson& json) {
   return figures;
 }
 
-std::string gpu_in(const TimesJson& json) {
+std::string read_gpu_name(const TimesJson& json) {
   return text_in(object_in(object_in(json, "machine"), "gpu"), "name");
 }
 
 void require_gpu(const TimesJson& json, const std::string& file, const std::string& gpu) {
-  if (gpu_in(json) != gpu) {
-    fail("{} was measured on {}, not on {}: times are compared with those of the same GPU", file,
-         gpu_in(json).empty() ? "an unnamed GPU" : gpu_in(json), gpu);
+  if (read_gpu_name(json) != gpu) {
+    fail("{} was measured on {}, not on {}: only times on the same GPU can be compared", file,
+         read_gpu_name(json).empty() ? "an unnamed GPU" : read_gpu_name(json), gpu);
   }
 }
 
-/// Returns the result files in a folder, the oldest first. Their names begin with the date and the
-/// day's run number; other documents in the folder have no such names.
-std::vector<fs::path> results_below(const std::string& folder) {
+/// Returns the result files in a folder, oldest first. Only files of results have names that begin
+/// with a date.
+std::vector<fs::path> find_results(const std::string& folder) {
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
@@ -128,40 +129,41 @@ std::vector<fs::path> results_below(const std::string& folder) {
     const char* const end = name.data() + name.size();
     const auto [rest, error] =
         std::from_chars(name.data() + std::min(kDate, name.size()), end, run);
-    constexpr int kMaxRun = 9999;  // a number with more digits is the beginning of a commit
+    constexpr int kMaxRun = 9999;  // larger numbers are the beginning of a commit
     const bool is_run = error == std::errc() && run <= kMaxRun && rest != end && *rest == '-';
     return std::tuple(name.substr(0, kDate), is_run ? run : 0, file.string());
   });
   return files;
 }
 
-/// How the time of a peer changed that was measured in both runs.
-struct PeerMove {
+/// The change in the time of a peer that was measured in both runs.
+struct PeerChange {
   std::string name;
   double change = 0.0;
 };
 
-/// Returns the fastest of the peers on the same problem, which has the same bottleneck; without a
-/// peer, the ceiling of the GPU that changed most. An empty name: nothing was measured in both
-/// runs.
-PeerMove move_of_peer(const TimedFigure& earlier, const TimedFigure& now) {
-  PeerMove fastest;
+/// Returns the change of the fastest peer on the same problem, which has the same bottleneck, or,
+/// without a peer, of the GPU's ceiling that changed most. The name is empty if none was measured
+/// in both runs.
+PeerChange compare_peers(const TimedFigure& earlier, const TimedFigure& now) {
+  PeerChange fastest;
   double best_seconds = 0.0;
   for (const auto& [name, seconds] : now.peers) {
-    const auto before = earlier.peers.find(name);
-    if (before != earlier.peers.end() && (fastest.name.empty() || before->second < best_seconds)) {
-      best_seconds = before->second;
-      fastest = {name, seconds / before->second - 1};
+    const auto earlier_value = earlier.peers.find(name);
+    if (earlier_value != earlier.peers.end() &&
+        (fastest.name.empty() || earlier_value->second < best_seconds)) {
+      best_seconds = earlier_value->second;
+      fastest = {name, seconds / earlier_value->second - 1};
     }
   }
   if (!fastest.name.empty()) {
     return fastest;
   }
-  PeerMove ceiling;
+  PeerChange ceiling;
   for (const auto& [name, seconds] : now.ceilings) {
-    const auto before = earlier.ceilings.find(name);
-    if (before != earlier.ceilings.end()) {
-      const double change = seconds / before->second - 1;
+    const auto earlier_value = earlier.ceilings.find(name);
+    if (earlier_value != earlier.ceilings.end()) {
+      const double change = seconds / earlier_value->second - 1;
       if (ceiling.name.empty() || std::abs(change) > std::abs(ceiling.change)) {
         ceiling = {fmt::format("the GPU's {}", name), change};
       }
@@ -172,13 +174,13 @@ PeerMove move_of_peer(const TimedFigure& earlier, const TimedFigure& now) {
 
 TimeChange judge_change(const TimedFigure& now, const EarlierFigures& all) {
   TimeChange result{.what = now.what, .now = now.seconds};
-  const auto found = all.find(now.what);
-  if (found == all.end()) {
+  const auto match = all.find(now.what);
+  if (match == all.end()) {
     result.reason = "there is no earlier figure for it";
     return result;
   }
-  const TimedFigure& earlier = found->second.figure;
-  result.file = found->second.file;
+  const TimedFigure& earlier = match->second.figure;
+  result.file = match->second.file;
   result.earlier = earlier.seconds;
   constexpr double kSameWork = 1e-3;
   if (std::abs(now.work - earlier.work) > kSameWork * earlier.work) {
@@ -187,7 +189,7 @@ TimeChange judge_change(const TimedFigure& now, const EarlierFigures& all) {
     return result;
   }
   result.change = now.seconds / earlier.seconds - 1;
-  const PeerMove peer = move_of_peer(earlier, now);
+  const PeerChange peer = compare_peers(earlier, now);
   result.peer = peer.name;
   result.peer_change = peer.change;
   if (peer.name.empty()) {
@@ -195,9 +197,9 @@ TimeChange judge_change(const TimedFigure& now, const EarlierFigures& all) {
     return result;
   }
   const bool is_same_machine = std::abs(peer.change) < kSteadyPeer;
-  const double beside_peer = (1 + result.change) / (1 + peer.change) - 1;
+  const double relative_change = (1 + result.change) / (1 + peer.change) - 1;
   const bool is_slower = result.change > kMaxSlowdown;
-  if (is_same_machine ? !is_slower : beside_peer <= kMaxSlowdown) {
+  if (is_same_machine ? !is_slower : relative_change <= kMaxSlowdown) {
     result.verdict = TimeVerdict::kSteady;
   } else if (!is_slower) {
     result.reason = "only its peer became faster: the machine or the library may have changed";
@@ -212,29 +214,29 @@ TimeChange judge_change(const TimedFigure& now, const EarlierFigures& all) {
 }  // namespace
 
 std::vector<TimedFigure> timed_figures(std::string_view json, const std::string& name) {
-  return figures_in(result_in(json, name));
+  return read_figures(parse_result(json, name));
 }
 
 std::string gpu_of_result(std::string_view json, const std::string& name) {
-  return gpu_in(result_in(json, name));
+  return read_gpu_name(parse_result(json, name));
 }
 
 EarlierFigures earlier_figures(const std::string& path, const std::string& gpu) {
   const bool is_folder = fs::is_directory(path);
   EarlierFigures earlier;
-  for (const fs::path& file : is_folder ? results_below(path) : std::vector<fs::path>{path}) {
-    const TimesJson json = result_in(io::read_small_file(file), file.string());
-    if (is_folder && gpu_in(json) != gpu) {
+  for (const fs::path& file : is_folder ? find_results(path) : std::vector<fs::path>{path}) {
+    const TimesJson json = parse_result(io::read_small_file(file), file.string());
+    if (is_folder && read_gpu_name(json) != gpu) {
       continue;
     }
     require_gpu(json, file.string(), gpu);
-    for (TimedFigure& figure : figures_in(json)) {
+    for (TimedFigure& figure : read_figures(json)) {
       std::string what = figure.what;
       earlier[std::move(what)] = {std::move(figure), file.filename().string()};
     }
   }
   if (earlier.empty() && !is_folder) {
-    fail("{} holds no times of kernels or of the encoder", path);
+    fail("{} contains no times of kernels or of the encoder", path);
   }
   return earlier;
 }
@@ -242,7 +244,7 @@ EarlierFigures earlier_figures(const std::string& path, const std::string& gpu) 
 std::string committed_results() {
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  // Removes build/release/bin/fovea from the path.
+  // Removes build/release/bin/fovea from the end of the path.
   const fs::path sources = program.parent_path().parent_path().parent_path().parent_path();
   const fs::path results = sources / "bench/results";
   return fs::is_directory(results, ignored) ? results.string() : "";
@@ -275,8 +277,8 @@ std::string to_json(std::span<const TimeChange> changes) {
                     {"file", time.file},
                     {"reason", time.reason}});
   }
-  return json.dump(-1, ' ', false, TimesJson::error_handler_t::replace);  // names of files may be
-                                                                          // invalid UTF-8
+  return json.dump(-1, ' ', false,
+                   TimesJson::error_handler_t::replace);  // file names may be invalid UTF-8
 }
 
 }  // namespace fovea::lab

@@ -1,9 +1,10 @@
-// The gate for times: compares the figures of a run with the last committed ones of the same GPU.
+// The gate for times, which compares the figures of a run with the last committed ones of the same
+// GPU.
 //
 // A figure fails if it is more than 5% slower than before while its peer in the same run changed by
-// less than 2%: then the kernel has changed, and not the machine. If the peer changed by more, the
-// figure fails only if it is also more than 5% slower relative to the peer. Figures that cannot be
-// judged are reported with the reason.
+// less than 2%, which shows that the kernel changed and not the machine. If the peer changed by
+// more, the figure fails only if it is also more than 5% slower relative to the peer. Figures that
+// cannot be judged are reported with the reason.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +19,19 @@ namespace fovea::lab {
 inline constexpr double kMaxSlowdown = 0.05;
 inline constexpr double kSteadyPeer = 0.02;
 
-/// A time and what was timed in the same run.
+/// A time, with those of its peers in the same run.
 struct TimedFigure {
-  std::string what;      // "attention b256_h16_n256_d72": the key that figures of two runs share
-  double work = 0.0;     // operations; figures with different work are not compared
-  double seconds = 0.0;  // the median
-  double spread = 0.0;   // from the 10th to the 90th percentile, in seconds
-  std::map<std::string, double> peers{};  // seconds of others on the same problem
-  /// Seconds per unit of each ceiling of the run's GPU; replaces a peer if there is none.
+  std::string what;                       // key for matching runs: "attention b256_h16_n256_d72"
+  double work = 0.0;                      // operations; only figures with equal work are compared
+  double seconds = 0.0;                   // median
+  double spread = 0.0;                    // from the 10th to the 90th percentile, in seconds
+  std::map<std::string, double> peers{};  // seconds of other libraries for the same problem
+  /// Reciprocal of each measured ceiling of the GPU; used if there is no peer.
   std::map<std::string, double> ceilings{};
 };
 
-/// Returns the figures in a result: of the kernels that the launcher chose, and of the encoder.
-/// `name`, that of the file, is for messages. Throws fovea::Error if it is not a JSON object.
+/// Returns the figures in a result, of the kernels chosen by the launcher and of the encoder.
+/// `name` is the file's name in messages. Throws fovea::Error if it is not a JSON object.
 [[nodiscard]] std::vector<TimedFigure> timed_figures(std::string_view json,
                                                      const std::string& name);
 
@@ -46,12 +47,12 @@ struct EarlierFigure {
 using EarlierFigures = std::map<std::string, EarlierFigure>;  // by TimedFigure::what
 
 /// Returns the figures for this GPU from a file, or from all results below a folder: for each
-/// figure the latest by date and run (DATE-RUN-COMMIT.json). Empty if a folder has none for this
-/// GPU. Throws fovea::Error if there is no such file or folder, or if a file is for another GPU or
-/// not JSON.
+/// figure the latest one by date and run (DATE-RUN-COMMIT.json). The result is empty if a folder
+/// has no figures for this GPU. Throws fovea::Error if there is no such file or folder, or if a
+/// file is for another GPU or not JSON.
 [[nodiscard]] EarlierFigures earlier_figures(const std::string& path, const std::string& gpu);
 
-/// Returns the folder bench/results in the source tree of this build; empty if there is none.
+/// Returns the folder bench/results in the source tree of this build, or "" if there is none.
 [[nodiscard]] std::string committed_results();
 
 enum class TimeVerdict : std::uint8_t { kSteady, kSlower, kNotJudged };
@@ -59,12 +60,11 @@ enum class TimeVerdict : std::uint8_t { kSteady, kSlower, kNotJudged };
 
 struct TimeChange {
   std::string what;
-  std::string file{};    // file of the earlier figure; empty: there is none
+  std::string file{};    // file of the earlier figure; empty if there is none
   double earlier = 0.0;  // seconds
   double now = 0.0;      // seconds
-  double change = 0.0;   // 0.4: it takes 40% longer
-  std::string peer{};    // name of the peer that shows whether the machine changed; empty: there is
-                         // none
+  double change = 0.0;   // 0.4 if the time is 40% longer
+  std::string peer{};    // peer that shows whether the machine changed; empty if there is none
   double peer_change = 0.0;
   TimeVerdict verdict = TimeVerdict::kNotJudged;
   std::string reason{};  // why it was not judged

@@ -1,4 +1,4 @@
-// Measures contenders: graph capture, warm-up, rounds and statistics.
+// Measures contenders: captures graphs, warms up, takes samples in rounds and summarises them.
 #include "lab/measure/timer.hpp"
 
 #include <algorithm>
@@ -14,27 +14,27 @@
 namespace fovea::lab {
 namespace {
 
-constexpr double kSampleSeconds = 4e-3;    // long compared with an event's resolution and a launch
-constexpr double kWarmSeconds = 0.08;      // lets the clocks rise from idle
-constexpr double kStepWarmSeconds = 0.01;  // before a single sample, when other work had the GPU
-constexpr int kStepRepeats = 3;            // launches of the graph in a single sample
+constexpr double kSampleSeconds = 4e-3;    // much longer than a launch and an event's resolution
+constexpr double kWarmSeconds = 0.08;      // the time in which the clocks rise from idle
+constexpr double kStepWarmSeconds = 0.01;  // before a sample that follows other work
+constexpr int kStepRepeats = 3;            // launches of the graph per sample
 constexpr int kRounds = 15;
 constexpr double kSustainedSeconds = 0.15;
-/// Pause between samples: under longer full load, a GPU lowers its clocks to stay within its power
-/// limit.
+/// Pause between samples. Under continuous load, a GPU would lower its clocks to remain within its
+/// power limit.
 constexpr auto kPause = std::chrono::milliseconds(12);
-/// Pause between steps of 12 ms warm-up and 12 ms measurement: for a GEMM that makes an H200 lower
-/// its clocks, pairs of samples differ by 0.2% (standard deviation) with this pause, and by 5% with
-/// 12 ms.
+/// Pause between steps of 12 ms of warm-up and 12 ms of measurement. For a GEMM that makes an H200
+/// lower its clocks, the standard deviation within pairs of samples is 0.2% with this pause, and 5%
+/// with 12 ms.
 constexpr auto kStepPause = std::chrono::milliseconds(40);
-constexpr int kMaxRuns = 400;  // per graph
+constexpr int kMaxRuns = 400;  // maximal number of runs per graph
 
 }  // namespace
 
 /// A contender that is ready to be timed.
 struct Entry {
   std::function<void()> enqueue;  // enqueues all runs of a sample
-  int runs = 1;                   // in a sample
+  int runs = 1;                   // number of runs per sample
   std::vector<double> seconds;
   std::vector<double> mhz;
   std::vector<double> watts;
@@ -60,8 +60,8 @@ class Timer {
     run(2);
     const double estimate = timed([&] { run(2); }) / 2;
     Entry entry;
-    const int wanted = static_cast<int>(std::ceil(kSampleSeconds / std::max(estimate, 1e-7)));
-    entry.runs = std::clamp(std::max(wanted, contender.sets), 1, kMaxRuns);
+    const int min_runs = static_cast<int>(std::ceil(kSampleSeconds / std::max(estimate, 1e-7)));
+    entry.runs = std::clamp(std::max(min_runs, contender.sets), 1, kMaxRuns);
     if (contender.graph) {
       device_.begin_capture(*stream_);
       run(entry.runs);
@@ -109,7 +109,7 @@ class Timer {
     }
     end_->record(*stream_);
     Sample sample;
-    sample.state = nvml_.read();  // while the GPU is busy
+    sample.state = nvml_.read();  // read while the GPU is busy
     end_->synchronize();
     sample.seconds = device_.seconds_between(*start_, *end_) / (entry.runs * repeats);
     return sample;
@@ -155,7 +155,7 @@ Timing summarise(const std::string& name, const Entry& entry) {
   timing.dropped = entry.dropped;
   timing.power_capped = entry.power_capped;
   if (entry.seconds.empty()) {
-    fail("{}: the GPU was slowed down during every sample; let it cool and try again", name);
+    fail("{}: the GPU was throttled during every sample; let it cool down and try again", name);
   }
   timing.seconds = percentile(entry.seconds, 0.5);
   timing.fastest = percentile(entry.seconds, 0.0);
@@ -197,7 +197,7 @@ Support runs_in_graph(gpu::Device& device, const Contender& contender) {
     support.why = error.what();
   }
   try {
-    (void)device.end_capture(*stream);  // ends the capture, also if it was invalidated
+    (void)device.end_capture(*stream);  // ends the capture even if it was invalidated
   } catch (const Error& error) {
     support.why = support ? error.what() : support.why;
   }

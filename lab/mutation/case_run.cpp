@@ -18,10 +18,11 @@ namespace fovea::mutation {
 namespace {
 
 constexpr std::size_t kMaxTiles = 48;
-/// Prefix of gpu::EmuDevice's errors that are not findings: unsupported PTX, or an invalid call.
+/// Prefix of those errors of gpu::EmuDevice that are not findings, but unsupported PTX or an
+/// invalid call.
 constexpr std::string_view kRefused = "the emulator: ";
 
-std::string text_of(const gpu::Launch& launch) {
+std::string launch_text(const gpu::Launch& launch) {
   const auto text = [](const gpu::Dim3& size) {
     return fmt::format("{}x{}x{}", size.x, size.y, size.z);
   };
@@ -48,7 +49,7 @@ CaseRun::CaseRun(std::shared_ptr<const CaseInputs> inputs, lab::Plan plan, int a
   const lab::Placement placement(*device, inputs_->workload(), *stream);
   for (const gpu::Launch& launch :
        inputs_->workload().launches(*device, placement.operands(), plan_)) {
-    launches_ += text_of(launch) + '\n';
+    launches_ += launch_text(launch) + '\n';
     if (std::ranges::find(kernels_, launch.kernel) == kernels_.end()) {
       kernels_.push_back(launch.kernel);
     }
@@ -64,7 +65,7 @@ std::string CaseRun::name() const {
 const Reach& CaseRun::reach() const {
   std::call_once(once_, [this] {
     Reach reach;
-    // Caches the file's lines, since a run asks for the same few again and again.
+    // Remembers the lines seen in the current kernel, since most events repeat them.
     std::string_view kernel;
     std::set<int>* lines = nullptr;
     std::vector<bool> seen;
@@ -94,7 +95,7 @@ const Reach& CaseRun::reach() const {
       result = run({}, true);
     }
     if (!result.is_clean()) {
-      fail("{} fails without a mutation: {}", name(),
+      fail("{} fails even without a mutation: {}", name(),
            result.finding.empty() ? result.wrong : result.finding);
     }
     reach_ = std::move(reach);
@@ -107,8 +108,7 @@ RunResult CaseRun::run(gpu::EmuOptions options, bool overlapping) const {
   const std::unique_ptr<gpu::Device> device = gpu::open_emulated_device(options);
   gpu::KernelCache kernels(*device);
   for (const gpu::KernelId kernel : kernels_) {
-    static_cast<void>(kernels.get(kernel));  // throws if the PTX is unsupported, which is not a
-                                             // finding
+    static_cast<void>(kernels.get(kernel));  // throws for unsupported PTX, which is not a finding
   }
   const std::unique_ptr<gpu::Stream> stream = device->make_stream();
   std::vector<lab::TileValues> values = inputs_->expected();
@@ -141,10 +141,10 @@ std::vector<std::unique_ptr<CaseRun>> case_runs(const std::vector<const lab::Car
     if (!inputs->workload().can_run(device)) {
       return;
     }
-    std::set<std::string> known;
+    std::set<std::string> known_launches;
     for (const lab::Plan& plan : inputs->workload().plans(device)) {
       auto run = std::make_unique<CaseRun>(inputs, plan, arch);
-      if (known.insert(run->launches()).second) {
+      if (known_launches.insert(run->launches()).second) {
         runs.push_back(std::move(run));
       }
     }
@@ -154,7 +154,7 @@ std::vector<std::unique_ptr<CaseRun>> case_runs(const std::vector<const lab::Car
       continue;
     }
     if (!only_case.empty()) {
-      for (const lab::Case& card_case : lab::cases_of(*card, only_case)) {
+      for (const lab::Case& card_case : lab::select_cases(*card, only_case)) {
         add(*card, card_case);
       }
       continue;

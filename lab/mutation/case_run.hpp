@@ -1,5 +1,5 @@
-// A card's case under one plan on the emulator: what it launches, which lines it executes, and how
-// its result changes when the PTX or a tensor map is mutated.
+// Runs a card's case with one plan on the emulator, with or without a mutation of the PTX or of a
+// tensor map, and determines which lines it executes.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +17,26 @@
 
 namespace fovea::mutation {
 
-/// Result of one run. Errors that kernels make are reported here, not thrown.
+/// Result of a run. Errors of the kernels are reported here rather than thrown.
 struct RunResult {
-  std::string finding{};   // the emulator's message; empty: none
-  std::string wrong{};     // why the output is wrong; empty: it is right
+  std::string finding{};   // the emulator's message; empty if there is none
+  std::string wrong{};     // why the output is wrong; empty if it is correct
   std::uint64_t hash = 0;  // hash of the output's bytes, if there was no finding
 
   [[nodiscard]] bool is_clean() const { return finding.empty() && wrong.empty(); }
 };
 
-/// Facts about a run of the unmodified kernels.
+/// The lines, operations and tensor maps in a run of the unmodified kernels.
 struct Reach {
   std::map<std::string, std::set<int>, std::less<>> lines{};  // executed lines by kernel
   std::uint64_t steps = 0;                                    // number of operations that warps
                                                               // executed
-  /// Flags, in the order in which tensor maps were encoded: whether the swizzle can be changed.
+  /// Flags of the tensor maps, in the order of encoding: whether the swizzle can be changed.
   std::vector<bool> tensor_maps{};
 };
 
-/// A case with its inputs and its expected values, which are computed on first use. Thread-safe.
+/// A case with its inputs and its expected values. The latter are computed on first use.
+/// Thread-safe.
 class CaseInputs {
  public:
   CaseInputs(const lab::Card& card, const lab::Case& card_case, std::uint64_t seed);
@@ -54,7 +55,7 @@ class CaseInputs {
   mutable std::vector<lab::TileValues> expected_;
 };
 
-/// A case under one plan. Thread-safe.
+/// A case with one plan. Thread-safe.
 class CaseRun {
  public:
   CaseRun(std::shared_ptr<const CaseInputs> inputs, lab::Plan plan, int arch);
@@ -62,9 +63,9 @@ class CaseRun {
   /// Returns the name: "gemm_out_bf16 m384 2x128".
   [[nodiscard]] std::string name() const;
   [[nodiscard]] double flops() const { return inputs_->workload().flops(); }
-  /// Returns the kernels that it launches, without duplicates.
+  /// Returns the kernels that the case launches, without duplicates.
   [[nodiscard]] const std::vector<gpu::KernelId>& kernels() const { return kernels_; }
-  /// Returns a key that differs between runs of the case that launch different things.
+  /// Returns a key of the launches; runs of the case with different launches have different keys.
   [[nodiscard]] const std::string& launches() const { return launches_; }
 
   /// Runs the unmodified case on the first call. Throws fovea::Error if that run has findings or a
@@ -85,9 +86,9 @@ class CaseRun {
   mutable Reach reach_;
 };
 
-/// Returns the cases of these cards that are quick to emulate and their problems for the emulator,
-/// or only the case with the given name; one run for each plan with distinct launches, sorted by
-/// the amount of arithmetic.
+/// Returns runs of those cases of the cards that are quick to emulate and of the cards' problems
+/// for the emulator, or only of the case with the given name. There is one run for each plan with
+/// distinct launches. The runs are sorted by the amount of arithmetic.
 [[nodiscard]] std::vector<std::unique_ptr<CaseRun>> case_runs(
     const std::vector<const lab::Card*>& cards, const std::string& only_case, int arch,
     std::uint64_t seed);

@@ -15,14 +15,14 @@
 namespace fovea::mutation {
 namespace {
 
-/// Name of the register that mutants declare; no kernel uses it.
-constexpr std::string_view kNew = "%fovea_mutant";
+/// Name of the register that mutants declare, which no kernel uses.
+constexpr std::string_view kMutantRegister = "%fovea_mutant";
 constexpr std::string_view kLeading = "descriptor: leading offset";
 
 class Mutants {
  public:
   Mutants(std::string_view ptx, std::string_view kernel) : ptx_(ptx), kernel_(kernel) {
-    const std::vector<Statement> statements = statements_of(ptx, kernel);
+    const std::vector<Statement> statements = parse_statements(ptx, kernel);
     has_arrivals_ = std::ranges::any_of(
         statements, [](const Statement& statement) { return statement.is("bar.arrive"); });
     for (const Statement& statement : statements) {
@@ -31,7 +31,7 @@ class Mutants {
       }
     }
     for (const Statement& statement : statements) {
-      delete_it(statement);
+      delete_statement(statement);
       leave_one_more(statement);
       alter_mbarrier(statement);
       alter_barrier(statement);
@@ -46,7 +46,7 @@ class Mutants {
   void add(const Statement& statement, std::string kind, std::string replacement) {
     std::string change = fmt::format("{} -> {}", shortened(statement.text),
                                      replacement.empty() ? "nothing" : shortened(replacement));
-    // Keeps the number of lines, so that later lines keep their numbers.
+    // Preserves the number of lines, so that the numbers of later lines remain valid.
     const auto lines =
         std::ranges::count(statement.text, '\n') - std::ranges::count(replacement, '\n');
     replacement.append(static_cast<std::size_t>(lines), '\n');
@@ -79,7 +79,7 @@ class Mutants {
                                    : fmt::format("{} {}", statement.guard, text);
   }
 
-  // Returns the statement with an operand, or a part of one, replaced.
+  // Returns the statement with an operand, or a part of an operand, replaced.
   static std::string replaced(const Statement& statement, std::string_view part,
                               std::string_view replacement) {
     std::string text(statement.text);
@@ -93,11 +93,12 @@ class Mutants {
   void compute(const Statement& statement, std::string kind, std::string_view operand, int bits,
                std::string_view operation, std::string_view argument) {
     add(statement, std::move(kind),
-        fmt::format("{{ .reg .b{} {}; {} {}, {}, {}; {} }}", bits, kNew, operation, kNew, operand,
-                    argument, replaced(statement, operand, kNew)));
+        fmt::format("{{ .reg .b{} {}; {} {}, {}, {}; {} }}", bits, kMutantRegister, operation,
+                    kMutantRegister, operand, argument,
+                    replaced(statement, operand, kMutantRegister)));
   }
 
-  void delete_it(const Statement& statement) {
+  void delete_statement(const Statement& statement) {
     static constexpr std::array<std::string_view, 23> kDeleted = {
         "fence.proxy.async",
         "fence.mbarrier_init",
@@ -124,7 +125,7 @@ class Mutants {
         "tcgen05.dealloc"};
     for (const std::string_view opcode : kDeleted) {
       if (statement.is(opcode)) {
-        // Both kinds of waits for groups count as one.
+        // Both kinds of waits for groups have the same name.
         const bool is_all = opcode == "cp.async.wait_all";
         add(statement, fmt::format("no {}", is_all ? "cp.async.wait_group" : opcode), "");
       }
@@ -150,7 +151,7 @@ class Mutants {
         std::uint64_t count = 0;
         if (std::from_chars(groups.data(), groups.data() + groups.size(), count).ec !=
             std::errc()) {
-          fail("line {} of the PTX waits for {} groups, which is not a number", statement.line,
+          fail("line {} of the PTX waits for '{}' groups, which is not a number", statement.line,
                groups);
         }
         add(statement, fmt::format("{} leaves one more", opcode),
@@ -175,8 +176,8 @@ class Mutants {
     }
   }
 
-  // Changing the number of a barrier has an effect only if other code uses the new number, or if
-  // threads that share the barrier then disagree about it.
+  // Changing the number of a barrier only has an effect if other code uses the new number, or if
+  // some of the barrier's threads still use the old one.
   void alter_barrier(const Statement& statement) {
     if ((statement.is("bar.sync") || statement.is("bar.arrive")) &&
         statement.operands.size() == 2) {
@@ -190,8 +191,8 @@ class Mutants {
     }
   }
 
-  // wgmma with 16-bit floats ends in the scales of A and B and the transpose flags; A in registers
-  // has no transpose flag.
+  // The last operands of a wgmma with 16-bit floats are the scales of A and B and the transpose
+  // flags; there is no flag for A in registers.
   static bool is_transposed(const Statement& statement, std::size_t operand) {
     constexpr std::size_t kInRegisters = 7;
     const std::vector<std::string_view>& operands = statement.operands;
@@ -200,7 +201,7 @@ class Mutants {
   }
 
   // Returns the number of columns in a shape: 192 for "m64n192k16".
-  static int columns_of(const Statement& statement) {
+  static int product_columns(const Statement& statement) {
     const std::size_t begin = statement.opcode.find(".m64n") + 5;
     int columns = 0;
     if (std::from_chars(statement.opcode.data() + begin,
@@ -237,9 +238,9 @@ class Mutants {
       }
       for (const Field& field : kFields) {
         if (field.kind == kLeading && (is_of_tensor_memory || !is_transposed(statement, number) ||
-                                       columns_of(statement) <= kSpanColumns)) {
-          continue;  // under a swizzle, which ours all have, it means nothing where K comes first,
-                     // nor where one span is all
+                                       product_columns(statement) <= kSpanColumns)) {
+          continue;  // ignored in our swizzled layouts, unless transposed and more than one span
+                     // wide
         }
         compute(statement, std::string(field.kind), operand, 64, "xor.b64",
                 fmt::format("{:#x}", field.changed));
@@ -285,7 +286,7 @@ class Mutants {
 
   std::string_view ptx_;
   std::string_view kernel_;
-  bool has_arrivals_ = false;               // arrivals at named barriers without a wait
+  bool has_arrivals_ = false;  // whether threads arrive at named barriers without waiting
   std::set<std::string_view> constants_{};  // registers that hold constants
   std::vector<PtxMutant> mutants_;
 };
@@ -311,7 +312,7 @@ std::string PtxMutant::applied(std::string_view ptx) const {
   return text;
 }
 
-std::vector<PtxMutant> mutants_of(std::string_view ptx, std::string_view kernel) {
+std::vector<PtxMutant> make_mutants(std::string_view ptx, std::string_view kernel) {
   return Mutants(ptx, kernel).take();
 }
 

@@ -1,5 +1,5 @@
-// Finds instructions in PTX as compilers write it: each starts on its own line, after an optional
-// guard and braces.
+// Finds instructions in compiled PTX, in which each instruction starts on a new line, after an
+// optional guard and braces.
 #include "lab/mutation/ptx_text.hpp"
 
 #include <algorithm>
@@ -39,15 +39,15 @@ int number_in(std::string_view text) {
   return value;
 }
 
-/// Range of a kernel's text, from the line of its name to its last brace.
+/// Range of a kernel's text, from its .entry directive to its last brace.
 struct Range {
   std::string_view name{};
   std::size_t begin = 0;
   std::size_t end = 0;
 };
 
-/// Returns the offset after the brace that closes the first one after `offset`; the text's end if
-/// none does.
+/// Returns the offset after the brace that closes the first one after `offset`, or the end of the
+/// text if there is none.
 std::size_t end_of_block(std::string_view ptx, std::size_t offset) {
   int depth = 0;
   while ((offset = ptx.find_first_of("{}", offset)) != std::string_view::npos) {
@@ -60,7 +60,7 @@ std::size_t end_of_block(std::string_view ptx, std::size_t offset) {
   return ptx.size();
 }
 
-std::vector<Range> kernels_in(std::string_view ptx) {
+std::vector<Range> find_kernels(std::string_view ptx) {
   std::vector<Range> ranges;
   std::size_t offset = 0;
   while ((offset = ptx.find(kEntry, offset)) != std::string_view::npos) {
@@ -75,8 +75,8 @@ std::vector<Range> kernels_in(std::string_view ptx) {
   return ranges;
 }
 
-/// Returns file names by number; the compiler writes the table after the kernels.
-std::map<int, std::string> files_in(std::string_view ptx) {
+/// Returns the file names by number, from the table that follows the kernels.
+std::map<int, std::string> read_file_names(std::string_view ptx) {
   constexpr std::string_view kFile = ".file";
   std::map<int, std::string> files;
   std::size_t offset = 0;
@@ -94,7 +94,7 @@ std::map<int, std::string> files_in(std::string_view ptx) {
   return files;
 }
 
-std::vector<std::string_view> operands_in(std::string_view text) {
+std::vector<std::string_view> split_operands(std::string_view text) {
   std::vector<std::string_view> operands;
   int depth = 0;
   std::size_t begin = 0;
@@ -112,21 +112,21 @@ std::vector<std::string_view> operands_in(std::string_view text) {
   return operands;
 }
 
-/// Parses an instruction at the beginning of the text; none if there is something else.
-std::optional<Statement> statement_at(std::string_view text) {
-  Statement found;
+/// Parses an instruction at the beginning of the text. Returns std::nullopt if there is none.
+std::optional<Statement> parse_statement(std::string_view text) {
+  Statement statement;
   const std::size_t end = text.find(';');
   if (end == std::string_view::npos) {
     return std::nullopt;
   }
-  found.text = text.substr(0, end + 1);
+  statement.text = text.substr(0, end + 1);
   std::string_view rest = text.substr(0, end);
   if (rest.starts_with('@')) {
-    found.guard = take_word(rest);
+    statement.guard = take_word(rest);
   }
-  found.opcode = take_word(rest);
-  found.operands = operands_in(rest);
-  return found;
+  statement.opcode = take_word(rest);
+  statement.operands = split_operands(rest);
+  return statement;
 }
 
 }  // namespace
@@ -136,13 +136,13 @@ bool Statement::is(std::string_view beginning) const {
          (opcode.size() == beginning.size() || opcode[beginning.size()] == '.');
 }
 
-std::vector<Statement> statements_of(std::string_view ptx, std::string_view kernel) {
-  const std::vector<Range> ranges = kernels_in(ptx);
+std::vector<Statement> parse_statements(std::string_view ptx, std::string_view kernel) {
+  const std::vector<Range> ranges = find_kernels(ptx);
   const auto range = std::ranges::find(ranges, kernel, &Range::name);
   if (range == ranges.end()) {
     fail("the PTX has no kernel {}", kernel);
   }
-  const std::map<int, std::string> files = files_in(ptx);
+  const std::map<int, std::string> files = read_file_names(ptx);
   std::vector<Statement> statements;
   std::string source;
   int line = 1 + static_cast<int>(std::count(
@@ -167,7 +167,7 @@ std::vector<Statement> statements_of(std::string_view ptx, std::string_view kern
       }
       offset += std::min(text.find('\n'), text.size());
     } else {
-      std::optional<Statement> statement = statement_at(text);
+      std::optional<Statement> statement = parse_statement(text);
       if (!statement.has_value()) {
         fail("line {} of the PTX is not an instruction", line);
       }
@@ -184,7 +184,7 @@ std::vector<Statement> statements_of(std::string_view ptx, std::string_view kern
 std::string with_only(std::string_view ptx, const std::set<std::string, std::less<>>& kernels) {
   std::string text;
   std::size_t offset = 0;
-  for (const Range& range : kernels_in(ptx)) {
+  for (const Range& range : find_kernels(ptx)) {
     text += ptx.substr(offset, range.begin - offset);
     const std::string_view body = ptx.substr(range.begin, range.end - range.begin);
     if (kernels.contains(range.name)) {

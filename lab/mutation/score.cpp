@@ -1,4 +1,4 @@
-// Draws the mutants, runs each on cases until it is caught, and computes the score.
+// Draws mutants, runs each of them until it is caught, and computes the score.
 #include "lab/mutation/score.hpp"
 
 #include <algorithm>
@@ -25,11 +25,12 @@
 namespace fovea::mutation {
 namespace {
 
-/// Maximal number of cases that a mutant runs on.
+/// Maximal number of cases with which a mutant is run.
 constexpr std::size_t kMaxCases = 24;
-/// Limit for the operations of a mutant: a multiple of the unmodified kernel's, plus a constant.
+/// Limit for the operations of a mutant: a multiple of the number for the unmodified kernel, plus a
+/// constant.
 constexpr std::uint64_t kStepsFactor = 10;
-constexpr std::uint64_t kStepsMore = 10'000;
+constexpr std::uint64_t kStepsOffset = 10'000;
 
 /// One in this many schedules also runs the case behind grids that it may overlap with.
 constexpr int kOverlapping = 4;
@@ -38,12 +39,12 @@ constexpr int kOverlapping = 4;
 struct Target {
   std::string name;
   std::string ptx;                     // PTX of its unit
-  std::vector<const CaseRun*> runs{};  // in the order in which mutants are run on them
+  std::vector<const CaseRun*> runs{};  // runs of cases that launch it, in the order of use
 };
 
-/// Returns the run with the least arithmetic, the one with the most, then those between, far apart
-/// first.
-std::vector<const CaseRun*> spread(const std::vector<const CaseRun*>& runs) {
+/// Orders the runs, which are sorted by arithmetic: the smallest, the largest, then those halfway
+/// between, and so on.
+std::vector<const CaseRun*> order_runs(const std::vector<const CaseRun*>& runs) {
   std::vector<const CaseRun*> order = {runs.front()};
   const auto add = [&](std::size_t i) {
     if (std::ranges::find(order, runs[i]) == order.end()) {
@@ -64,8 +65,8 @@ struct Job {
   PtxMutant mutant;
 };
 
-std::vector<Target> targets_of(const std::vector<std::unique_ptr<CaseRun>>& runs,
-                               const ScoreOptions& options) {
+std::vector<Target> find_targets(const std::vector<std::unique_ptr<CaseRun>>& runs,
+                                 const ScoreOptions& options) {
   std::vector<Target> targets;
   for (const auto& run : runs) {
     for (const gpu::KernelId kernel : run->kernels()) {
@@ -79,21 +80,21 @@ std::vector<Target> targets_of(const std::vector<std::unique_ptr<CaseRun>>& runs
         if (image == nullptr) {
           fail("kernel {} is not built for sm_{}", name, options.arch);
         }
-        targets.push_back({.name = name, .ptx = gpu::ptx_of(*image)});
+        targets.push_back({.name = name, .ptx = gpu::kernel_ptx(*image)});
         target = std::prev(targets.end());
       }
       target->runs.push_back(run.get());
     }
   }
   for (Target& target : targets) {
-    target.runs = spread(target.runs);
+    target.runs = order_runs(target.runs);
   }
   return targets;
 }
 
-/// Draws up to `limit` mutants, balanced over the kinds.
-std::vector<PtxMutant> drawn(std::vector<PtxMutant> mutants, std::size_t limit,
-                             std::mt19937_64& random) {
+/// Draws up to `limit` mutants, with similar numbers of each kind.
+std::vector<PtxMutant> draw_mutants(std::vector<PtxMutant> mutants, std::size_t limit,
+                                    std::mt19937_64& random) {
   if (limit == 0 || mutants.size() <= limit) {
     return mutants;
   }
@@ -103,7 +104,7 @@ std::vector<PtxMutant> drawn(std::vector<PtxMutant> mutants, std::size_t limit,
   }
   std::ranges::shuffle(order, random);
   std::map<std::string, std::size_t> of_kind;
-  std::vector<std::pair<std::size_t, std::size_t>> turns;  // rank within its kind, and index
+  std::vector<std::pair<std::size_t, std::size_t>> turns;  // rank within the kind, and index
   for (const std::size_t i : order) {
     turns.emplace_back(of_kind[mutants[i].kind]++, i);
   }
@@ -117,11 +118,11 @@ std::vector<PtxMutant> drawn(std::vector<PtxMutant> mutants, std::size_t limit,
   return chosen;
 }
 
-std::vector<Job> jobs_of(const std::vector<Target>& targets, const ScoreOptions& options) {
+std::vector<Job> draw_jobs(const std::vector<Target>& targets, const ScoreOptions& options) {
   std::mt19937_64 random(options.seed);
   std::vector<Job> jobs;
   for (const Target& target : targets) {
-    std::vector<PtxMutant> mutants = mutants_of(target.ptx, target.name);
+    std::vector<PtxMutant> mutants = make_mutants(target.ptx, target.name);
     if (options.only_line != 0) {
       std::erase_if(mutants,
                     [&](const PtxMutant& mutant) { return mutant.line != options.only_line; });
@@ -134,7 +135,7 @@ std::vector<Job> jobs_of(const std::vector<Target>& targets, const ScoreOptions&
       }
     }
     for (PtxMutant& mutant :
-         drawn(std::move(mutants), static_cast<std::size_t>(options.limit), random)) {
+         draw_mutants(std::move(mutants), static_cast<std::size_t>(options.limit), random)) {
       jobs.push_back({&target, std::move(mutant)});
     }
   }
@@ -151,14 +152,14 @@ bool reaches(const CaseRun& run, const PtxMutant& mutant) {
   return lines != reach.lines.end() && lines->second.contains(mutant.line);
 }
 
-gpu::EmuOptions edits_of(const Job& job, const CaseRun& run) {
+gpu::EmuOptions make_edits(const Job& job, const CaseRun& run) {
   gpu::EmuOptions edits;
-  edits.max_steps = run.reach().steps * kStepsFactor + kStepsMore;
+  edits.max_steps = run.reach().steps * kStepsFactor + kStepsOffset;
   std::set<std::string, std::less<>> names;
   for (const gpu::KernelId kernel : run.kernels()) {
     names.emplace(gpu::info_of(kernel).name);
   }
-  // Kernels that the case does not launch need not be parsed.
+  // Removes the kernels that the case does not launch, to save the time for parsing them.
   edits.edit_ptx = [&job, names](std::string_view ptx) {
     if (ptx != job.target->ptx) {
       return std::string(ptx);
@@ -166,8 +167,8 @@ gpu::EmuOptions edits_of(const Job& job, const CaseRun& run) {
     return with_only(job.mutant.tensor_map < 0 ? job.mutant.applied(ptx) : ptx, names);
   };
   if (job.mutant.tensor_map >= 0) {
-    edits.edit_map = [wanted = job.mutant.tensor_map, number = 0](gpu::TensorMapDesc& map) mutable {
-      if (number++ == wanted) {
+    edits.edit_map = [index = job.mutant.tensor_map, number = 0](gpu::TensorMapDesc& map) mutable {
+      if (number++ == index) {
         change_swizzle(map);
       }
     };
@@ -175,12 +176,12 @@ gpu::EmuOptions edits_of(const Job& job, const CaseRun& run) {
   return edits;
 }
 
-MutantResult try_it(const Job& job, const ScoreOptions& options) {
+MutantResult run_mutant(const Job& job, const ScoreOptions& options) {
   MutantResult result{.mutant = job.mutant};
-  std::vector<const CaseRun*> runs;                  // cases that execute the mutated line
-  std::vector<std::optional<std::uint64_t>> hashes;  // hashes of their first outputs
-  // Alternates between the smallest and the largest cases, since pipelines do not wrap around in
-  // small ones.
+  std::vector<const CaseRun*> runs;                  // runs of cases that execute the mutated line
+  std::vector<std::optional<std::uint64_t>> hashes;  // hash of the last output of each run
+  // Takes cases alternately from both ends of the order: pipelines do not wrap around in small
+  // cases.
   auto next = job.target->runs.begin();
   auto last = job.target->runs.end();
   for (int schedule = 0; schedule < options.schedules; ++schedule) {
@@ -197,14 +198,14 @@ MutantResult try_it(const Job& job, const ScoreOptions& options) {
     hashes.resize(runs.size());
     const std::size_t turn = static_cast<std::size_t>(schedule) % runs.size();
     const CaseRun& run = *runs[turn];
-    gpu::EmuOptions edits = edits_of(job, run);
+    gpu::EmuOptions edits = make_edits(job, run);
     edits.seed = options.seed + static_cast<std::uint64_t>(schedule);
     const RunResult outcome = run.run(edits, schedule % kOverlapping == 0);
     ++result.schedules;
     result.case_name = run.name();
     result.reason = outcome.finding.empty() ? outcome.wrong : outcome.finding;
     if (result.reason.empty() && hashes[turn].value_or(outcome.hash) != outcome.hash) {
-      result.reason = "other bytes than on another schedule";
+      result.reason = "the output differs from that of another schedule";
     }
     hashes[turn] = outcome.hash;
     if (!result.reason.empty()) {
@@ -224,7 +225,7 @@ struct Row {
   int not_reached = 0;
 };
 
-std::string_view text_of(Fate fate) {
+std::string_view fate_name(Fate fate) {
   constexpr std::array<std::string_view, 3> kNames = {"caught", "survived", "not reached"};
   return kNames.at(static_cast<std::size_t>(fate));
 }
@@ -242,18 +243,18 @@ std::vector<MutantResult> score(const std::vector<const lab::Card*>& cards,
                                 const std::function<void(const MutantResult&)>& report) {
   const std::vector<std::unique_ptr<CaseRun>> runs =
       case_runs(cards, options.only_case, options.arch, options.seed);
-  const std::vector<Target> targets = targets_of(runs, options);
-  const std::vector<Job> jobs = jobs_of(targets, options);
+  const std::vector<Target> targets = find_targets(runs, options);
+  const std::vector<Job> jobs = draw_jobs(targets, options);
   if (jobs.empty()) {
     fail(
         "there are no mutants: this program has no kernels of these cards for sm_{}, none of their "
-        "cases is small enough, or --kernel and --line name nothing that could be changed",
+        "cases is small enough, or nothing can be mutated at the given --kernel and --line",
         options.arch);
   }
   std::vector<MutantResult> results;
   ThreadPool pool(std::min(available_threads(), static_cast<int>(jobs.size())));
   lab::in_order(
-      pool, jobs.size(), [&](std::size_t index, int) { return try_it(jobs[index], options); },
+      pool, jobs.size(), [&](std::size_t index, int) { return run_mutant(jobs[index], options); },
       [&](MutantResult result) {
         results.push_back(std::move(result));
         report(results.back());
@@ -269,7 +270,7 @@ double share_caught(const std::vector<MutantResult>& results) {
   return all.reached == 0 ? 1.0 : static_cast<double>(all.caught) / all.reached;
 }
 
-std::string table_of(const std::vector<MutantResult>& results) {
+std::string score_table(const std::vector<MutantResult>& results) {
   std::vector<Row> rows;
   for (const MutantResult& result : results) {
     if (std::ranges::find(rows, result.mutant.kind, &Row::kind) == rows.end()) {
@@ -299,7 +300,7 @@ std::string to_json(const ScoreOptions& options, const std::vector<MutantResult>
                        {"line", result.mutant.line},
                        {"source", result.mutant.source},
                        {"change", result.mutant.change},
-                       {"fate", text_of(result.fate)},
+                       {"fate", fate_name(result.fate)},
                        {"schedules", result.schedules},
                        {"case", result.case_name},
                        {"reason", result.reason}});

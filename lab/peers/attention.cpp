@@ -1,5 +1,5 @@
-// cuDNN as a peer of the attention kernels: attention as an operation graph, and the execution plan
-// that one of cuDNN's engines makes from it.
+// cuDNN as a peer of the attention kernels: builds an operation graph for attention, and runs it
+// with the first engine that supports it.
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -68,9 +68,9 @@ struct Pointwise {
   const Descriptor* condition = nullptr;  // for kSelect
 };
 
-/// Builds the operation graph of a problem. The engines recognise attention by its pattern: the
-/// softmax must consist of these operations, including the logarithm of the sums, which is not used
-/// here.
+/// Builds the operation graph of a problem. Since the engines recognise attention by its pattern,
+/// the softmax must consist of exactly these operations, including the logarithm of the sums, which
+/// is not used.
 class AttentionGraph {
  public:
   AttentionGraph(const Api& api, cudnn::Handle library, const ops::AttentionProblem& problem)
@@ -98,7 +98,7 @@ class AttentionGraph {
       return Dims{lengths.batch, lengths.head, lengths.row, 1};
     };
     const Descriptor& q = tensor(kQ, type, query_dims, strides(problem_.q));
-    // K^T: the same memory with its last two dimensions swapped.
+    // K^T is the same memory as K with the last two dimensions swapped.
     const Descriptor& k =
         tensor(kK, type, {problem_.batch, problem_.key_heads(), width, problem_.keys},
                {problem_.k.batch, problem_.k.head, 1, problem_.k.row});
@@ -114,7 +114,7 @@ class AttentionGraph {
     multiply(weights, v, o);
   }
 
-  /// Masks `scores` where the query must not see the key.
+  /// Masks the `scores` of keys that the query must not attend to.
   const Descriptor& masked(const Descriptor& scores) {
     const auto index = [&](std::int64_t axis) -> const Descriptor& {
       const Descriptor& made = virtual_tensor(score_dims_, DataType::kI32);
@@ -131,12 +131,12 @@ class AttentionGraph {
         row = &moved;
       }
     }
-    const Descriptor& seen = virtual_tensor(score_dims_, DataType::kBoolean);
-    pointwise(PointwiseMode::kGreaterOrEqual, *row, &column, seen,
+    const Descriptor& visibility = virtual_tensor(score_dims_, DataType::kBoolean);
+    pointwise(PointwiseMode::kGreaterOrEqual, *row, &column, visibility,
               {.precision = DataType::kBoolean});
     const Descriptor& selected = virtual_tensor(score_dims_);
     pointwise(PointwiseMode::kSelect, scores, &scalar(kMasked, DataType::kF32), selected,
-              {.condition = &seen});
+              {.condition = &visibility});
     return selected;
   }
 
@@ -202,12 +202,12 @@ class AttentionGraph {
   }
 
   void pointwise(PointwiseMode mode, const Descriptor& x, const Descriptor* b, const Descriptor& y,
-                 const Pointwise& more = {}) {
+                 const Pointwise& parameters = {}) {
     Descriptor& how = add(DescriptorType::kPointwise);
     how.set(Attribute::kPointwiseMode, mode);
-    how.set(Attribute::kPointwisePrecision, more.precision);
+    how.set(Attribute::kPointwisePrecision, parameters.precision);
     if (mode == PointwiseMode::kIndex) {
-      how.set(Attribute::kPointwiseAxis, more.axis);
+      how.set(Attribute::kPointwiseAxis, parameters.axis);
     }
     how.finalize();
     Descriptor& made = add(DescriptorType::kPointwiseOperation);
@@ -216,8 +216,8 @@ class AttentionGraph {
     if (b != nullptr) {
       made.set(Attribute::kPointwiseOperationB, *b);
     }
-    if (more.condition != nullptr) {
-      made.set(Attribute::kPointwiseOperationT, *more.condition);
+    if (parameters.condition != nullptr) {
+      made.set(Attribute::kPointwiseOperationT, *parameters.condition);
     }
     made.set(Attribute::kPointwiseOperationY, y);
     operation(made);
@@ -240,13 +240,13 @@ class AttentionGraph {
   Dims score_dims_;  // (batch, heads, queries, keys)
   Dims row_dims_;    // (batch, heads, queries, 1)
   std::int64_t next_id_ = kFirstVirtual;
-  std::deque<Descriptor> descriptors_;  // a deque, since descriptors refer to each other by address
+  std::deque<Descriptor> descriptors_;  // in a deque, since their addresses must not change
   std::vector<cudnn::Handle> operations_;
   Descriptor graph_;
 };
 
-/// Attention for one problem, by the first engine from cuDNN's heuristics that supports it. Must be
-/// used by one thread at a time, which must have used the device before.
+/// Attention for one problem, computed by the first engine from cuDNN's heuristics that supports
+/// the problem. Not thread-safe; the calling thread must have used the device before.
 class CudnnAttention {
  public:
   /// Throws fovea::Error with the reason if the library is missing, or with cuDNN's message if no
@@ -267,7 +267,7 @@ class CudnnAttention {
 
   [[nodiscard]] std::string name() const { return "cuDNN " + cudnn::version_text(api_.version()); }
 
-  /// Enqueues a run into the stream; can be captured into a graph.
+  /// Enqueues a run into the stream, which may be capturing a graph.
   void run(const ops::AttentionOperands& operands, gpu::Stream& stream) {
     std::vector<std::int64_t> ids = {kQ, kK, kV, kO, kScale};
     std::vector<void*> pointers = {pointer<void>(operands.q), pointer<void>(operands.k),
@@ -298,7 +298,7 @@ class CudnnAttention {
   }
 
  private:
-  /// Returns the plan of the first engine proposed by the heuristics that can make one.
+  /// Returns the plan of the first proposed engine that supports the problem.
   Descriptor choose() {
     Descriptor heuristics(api_, DescriptorType::kHeuristics);
     heuristics.set(Attribute::kHeuristicsOperationGraph, graph_.descriptor());
@@ -344,7 +344,7 @@ class CudnnAttention {
 std::vector<Peer> AttentionWorkload::peers(gpu::KernelCache& kernels,
                                            std::vector<std::string>& missing) const {
   if (problem_.varlen) {
-    missing.emplace_back("cuDNN is not measured on sequences of different lengths");
+    missing.emplace_back("cuDNN is not measured with sequences of different lengths");
     return {};
   }
   try {

@@ -10,30 +10,31 @@
 namespace fovea::lab::cudnn {
 namespace {
 
-constexpr std::size_t kOldest = 91000;  // earlier engines expect another value for masked scores
+// Engines of older versions expect another value for masked scores.
+constexpr std::size_t kMinVersion = 91000;
 constexpr std::size_t kMessageBytes = 1024;
 
 }  // namespace
 
 Api open_api() {
-  // cuDNN opens cuBLASLt by its bare name and aborts the process if that fails; a library that is
-  // already open is found by that name.
+  // cuDNN opens cuBLASLt by its bare name and aborts the process on failure, but finds a library
+  // that is already open.
   (void)gpu::open_cublaslt_library();
   constexpr std::array<std::string_view, 2> kNames = {"libcudnn.so.9", "libcudnn.so"};
   constexpr std::array<std::string_view, 1> kPackages = {"nvidia/cudnn/lib"};
-  // PyTorch's copy comes first: users compare with it, and it is usually newer than the system's.
+  // Prefers PyTorch's copy, which users compare with and which is usually newer than the system's.
   const auto library =
       gpu::Library::open("cuDNN", "FOVEA_CUDNN", kNames, kPackages, gpu::LookFirst::kPython);
   std::size_t (*const version)() = library.function("cudnnGetVersion");
-  if (version() < kOldest) {
-    fail("{} is cuDNN {}: {} or newer is needed", library.path(), version_text(version()),
-         version_text(kOldest));
+  if (version() < kMinVersion) {
+    fail("{} is cuDNN {}, but cuDNN {} or newer is needed", library.path(), version_text(version()),
+         version_text(kMinVersion));
   }
   return {library};
 }
 
 std::string version_text(std::size_t number) {
-  // Up to version 8, the minor version has two digits less.
+  // Up to version 8, version numbers have one digit fewer.
   const std::size_t major = number < 10000 ? 1000 : 10000;
   return fmt::format("{}.{}.{}", number / major, number % major / 100, number % 100);
 }
@@ -91,7 +92,7 @@ std::int64_t Descriptor::number(Attribute attribute) const {
 }
 
 std::vector<Descriptor> Descriptor::descriptors(Attribute attribute, DescriptorType type) const {
-  // The library fills descriptors that its caller has created.
+  // The library fills in descriptors that its caller has created.
   const std::size_t count = get(attribute, AttributeType::kDescriptor, 0, nullptr);
   std::vector<Handle> handles;
   std::vector<Descriptor> results;

@@ -1,5 +1,5 @@
-// The part of cuDNN's C API that is used here: its functions, its enumerations, and descriptors,
-// the objects of its backend API.
+// Declares the part of cuDNN's C API that is used here: functions, enumerations, and descriptors,
+// which are the objects of the backend API.
 #pragma once
 
 #include <cstddef>
@@ -131,15 +131,15 @@ struct Api {
                  Handle variant_pack) = library.function("cudnnBackendExecute");
 };
 
-/// Opens libcudnn 9: the file in FOVEA_CUDNN, else from Python's package, the loader's search path,
-/// or CUDA's usual folders; opens cuBLASLt first, without which cuDNN aborts the process. Throws
-/// fovea::Error that says what is missing, or that the library is too old.
+/// Opens libcudnn 9: the file in FOVEA_CUDNN, or else a library from Python's package, the loader's
+/// search path or CUDA's usual folders. Opens cuBLASLt first, since cuDNN aborts the process
+/// without it. Throws fovea::Error if the library is missing or too old.
 [[nodiscard]] Api open_api();
 
 /// Converts the library's version number: 91900 to "9.19.0", and 8907 to "8.9.7".
 [[nodiscard]] std::string version_text(std::size_t number);
-/// Returns the library's message for the last failed call; empty if there is none. In a trace, the
-/// innermost reason comes first and is returned.
+/// Returns the library's message for the last failed call; empty if there is none. If the message
+/// is a trace, returns only the innermost reason, which comes first.
 [[nodiscard]] std::string last_reason(const Api& api);
 /// Throws fovea::Error if `status` is an error.
 void check(const Api& api, int status, std::string_view what);
@@ -160,8 +160,8 @@ inline constexpr AttributeType kTypeOf<PointwiseMode> = AttributeType::kPointwis
 template <>
 inline constexpr AttributeType kTypeOf<Reduction> = AttributeType::kReduction;
 
-/// Owns one of the library's descriptors. Descriptors refer to each other by handle: what one was
-/// made from must outlive it.
+/// Owns one of the library's descriptors. Descriptors refer to each other by handle, so they must
+/// outlive those that are made from them.
 class Descriptor {
  public:
   Descriptor(const Api& api, DescriptorType type);
@@ -199,7 +199,8 @@ class Descriptor {
   [[nodiscard]] std::vector<Descriptor> descriptors(Attribute attribute, DescriptorType type) const;
 
  private:
-  /// Fills `values`, which has space for `room` values, and returns how many the attribute holds.
+  /// Reads up to `room` values of the attribute into `values`, and returns the number of values
+  /// that the attribute has.
   std::size_t get(Attribute attribute, AttributeType type, std::int64_t room, void* values) const;
 
   const Api* api_;

@@ -1,5 +1,5 @@
-// cuBLASLt as a peer of the matrix kernels: the bare product, and combinations that give the same
-// result.
+// cuBLASLt as a peer of the matrix kernels: the product alone, and combinations with other kernels
+// that compute the full result.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -27,30 +27,29 @@ using gpu::MatmulEpilogue;
 using gpu::MatmulProblem;
 using gpu::MatmulScale;
 
-/// State that all peers of one workload share; lives as long as any of them.
+/// State shared by all peers of a workload, which own it jointly.
 struct GemmShared {
   gpu::KernelCache& kernels;
   gpu::GemmProblem problem;
   std::unique_ptr<gpu::CublasLt> cublaslt{};
   DeviceBuffer bias{};          // bf16, the type that cuBLASLt requires for bf16 outputs
   DeviceBuffer scales{};        // f32 ones, used as scales for the rows of A and for whole tensors
-  DeviceBuffer output_scale{};  // f32
+  DeviceBuffer output_scale{};  // one f32 number
   DeviceBuffer block_scales{};  // E8M0 ones, for both operands of the MXFP8 peer
-  DeviceBuffer scratch{};       // bf16 (m, n), input of the second step; or sums in s32
+  DeviceBuffer scratch{};       // (m, n) in bf16, input of the second step; or sums in s32
 };
 
-/// A library call and, if it does not do everything, the kernel that completes the result.
+/// A library call and, if needed, a kernel that completes the result.
 struct Recipe {
   std::string name;
   MatmulProblem product;
   bool same_result = false;
-  bool to_scratch = false;  // the call's result has another type than the output, or is not the
-                            // last step
+  bool to_scratch = false;  // the call writes to scratch memory, not to the output
   std::function<gpu::Launch(const GemmShared&, const gpu::GemmOperands&)> remainder{};
 };
 
-MatmulProblem product_of(const gpu::GemmProblem& problem, MatmulEpilogue epilogue,
-                         MatmulScale scale) {
+MatmulProblem matmul_problem(const gpu::GemmProblem& problem, MatmulEpilogue epilogue,
+                             MatmulScale scale) {
   return {.m = problem.m,
           .n = problem.n,
           .k = problem.k,
@@ -66,7 +65,7 @@ MatmulProblem product_of(const gpu::GemmProblem& problem, MatmulEpilogue epilogu
 /// elements.
 gpu::Launch add(const GemmShared& shared, DevicePtr y, DevicePtr addend, DevicePtr output,
                 std::int64_t period) {
-  constexpr int kBlocksPerSm = 8;  // 2,048 threads, all that an SM holds
+  constexpr int kBlocksPerSm = 8;  // with 2,048 threads, the maximum of an SM
   const auto chunks = [](std::int64_t elements) {
     return static_cast<std::uint32_t>(elements / peer::kElements);
   };
@@ -83,10 +82,10 @@ gpu::Launch add(const GemmShared& shared, DevicePtr y, DevicePtr addend, DeviceP
   return launch;
 }
 
-/// The library multiplies 8-bit integers to 32-bit sums, without an epilogue.
-Recipe whole_product(const gpu::GemmProblem& problem) {
+/// Returns the recipe for 8-bit integers: the library computes only their 32-bit sums.
+Recipe integer_product(const gpu::GemmProblem& problem) {
   return {"cuBLASLt int8, product alone, s32",
-          product_of(problem, MatmulEpilogue::kNone, MatmulScale::kNone), false, true};
+          matmul_problem(problem, MatmulEpilogue::kNone, MatmulScale::kNone), false, true};
 }
 
 /// Returns whether the library can also multiply the problem's e4m3 operands as MXFP8, with unit
@@ -95,16 +94,16 @@ bool has_mxfp8_peer(const gpu::GemmProblem& problem, int arch) {
   return problem.a == DType::kE4M3 && gpu::arch_up_to(arch, gpu::kArchs).block_scales;
 }
 
-/// Returns one or two ways to get the same result from a plain product.
+/// Returns the recipes that the problem's kernels are compared with.
 std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem, int arch) {
   if (problem.a == DType::kI8) {
-    return {whole_product(problem)};
+    return {integer_product(problem)};
   }
   const bool e4m3 = problem.a == DType::kE4M3;
   const std::string by_row = e4m3 ? " row-wise" : "";
   const std::int64_t all = problem.m * problem.n;
   const auto product = [&](MatmulEpilogue epilogue, MatmulScale scale) {
-    return product_of(problem, epilogue, scale);
+    return matmul_problem(problem, epilogue, scale);
   };
   std::vector<Recipe> recipes;
   recipes.push_back({"cuBLASLt, product alone",
@@ -116,7 +115,7 @@ std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem, int arch) {
                        problem.output != DType::kBF16});
   }
   if (problem.row_norm) {
-    return recipes;  // the library has no norms: its operands are already normalised
+    return recipes;  // the library does not normalise its operands
   }
   switch (problem.epilogue) {
     case GemmEpilogue::kPosition:
@@ -157,8 +156,8 @@ std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem, int arch) {
   return recipes;
 }
 
-gpu::MatmulOperands operands_of(const GemmShared& shared, const gpu::GemmOperands& operands,
-                                const Recipe& recipe) {
+gpu::MatmulOperands matmul_operands(const GemmShared& shared, const gpu::GemmOperands& operands,
+                                    const Recipe& recipe) {
   const bool outer = recipe.product.scale == MatmulScale::kOuter;
   const bool in_blocks = shared.problem.a == DType::kMXFP8;
   const DevicePtr ones = recipe.product.scale == MatmulScale::kBlocks
@@ -234,11 +233,11 @@ std::vector<Peer> GemmWorkload::peers(gpu::KernelCache& kernels,
       peer.same_result = recipe.same_result;
       peer.prepare = [this, shared, recipe, plan](const Operands& operands,
                                                   gpu::Stream& run_stream) {
-        plan->tune(operands_of(*shared, gemm_operands(operands), recipe), run_stream);
+        plan->tune(matmul_operands(*shared, gemm_operands(operands), recipe), run_stream);
       };
       peer.run = [this, shared, recipe, plan](const Operands& operands, gpu::Stream& run_stream) {
         const gpu::GemmOperands ours = gemm_operands(operands);
-        plan->run(operands_of(*shared, ours, recipe), run_stream);
+        plan->run(matmul_operands(*shared, ours, recipe), run_stream);
         if (recipe.remainder) {
           shared->kernels.run(recipe.remainder(*shared, ours), run_stream);
         }

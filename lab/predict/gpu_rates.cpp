@@ -14,15 +14,15 @@
 namespace fovea::lab {
 namespace {
 
-/// Returns the multiply-adds per SM and clock for operands with this size.
-constexpr double products_of(int arch, int bytes) {
+/// Returns the number of multiply-adds per SM and clock for operands of `bytes` bytes.
+constexpr double multiply_adds(int arch, int bytes) {
   return 2.0 / bytes * gpu::find_arch(arch, gpu::kArchs)->wide_products;
 }
 
 // The ratios of the energies and the two L2 rates come from Nsight Compute's counters for 25
 // kernels on an H200 at its power limit
 // (bench/results/nvidia-h200/2026-11-23-5-b644df87dfcd/profiles): a least-squares fit of a constant
-// power over all of them, with a residual of 4%. Their absolute value comes from the times of long
+// power over all of them, with a residual of 4%. Their absolute values come from the times of long
 // runs at 700 W; short runs draw 865 W.
 constexpr GpuRates kH200{
     .name = "h200",
@@ -35,9 +35,9 @@ constexpr GpuRates kH200{
     .dram_bytes = 4.8e12,
     .l2_bytes = 126,
     .l2_dram_bytes = 22,
-    .narrow_products = products_of(90, 1),
-    .wide_products = products_of(90, 2),
-    .warp_products = kMmaSyncRate * products_of(90, 2),
+    .narrow_products = multiply_adds(90, 1),
+    .wide_products = multiply_adds(90, 2),
+    .warp_products = kMmaSyncRate * multiply_adds(90, 2),
     .idle_watts = 150,
     .of_wide_product = 1.37e-12,
     .of_e4m3_product = 0.77e-12,
@@ -61,9 +61,9 @@ constexpr GpuRates h100() {
   return rates;
 }
 
-// No B200 figure was measured by this project. Energies are the H200's times 0.87: then attention
-// at 1,237 bf16 TFLOP/s draws 1,000 W at 1.58 GHz (flashinfer-ai/flashinfer#2899), if everything
-// else takes 0.45 of the products' energy, as in our attention on an H200. Each of the two dies is
+// This project has not measured a B200. Energies are the H200's times 0.87, with which attention at
+// 1,237 bf16 TFLOP/s draws 1,000 W at 1.58 GHz (flashinfer-ai/flashinfer#2899) if everything else
+// takes 0.45 of the products' energy, as in our attention on an H200. Each of the two dies is
 // assumed to have an L2 with the size and speed of an H200's.
 constexpr GpuRates b200() {
   constexpr double kEnergy = 0.87;
@@ -76,11 +76,11 @@ constexpr GpuRates b200() {
   rates.max_watts = 1000;
   rates.short_watts = 1000 * kH200.short_watts / kH200.max_watts;
   rates.dram_bytes = 8e12;
-  constexpr double kL2 = 2.0 * kH200.sms / 148;  // twice the H200's in total, shared by more SMs
+  constexpr double kL2 = 2.0 * kH200.sms / 148;  // two L2 caches, shared by more SMs
   rates.l2_bytes *= kL2;
   rates.l2_dram_bytes *= kL2;
-  rates.narrow_products = products_of(100, 1);
-  rates.wide_products = products_of(100, 2);
+  rates.narrow_products = multiply_adds(100, 1);
+  rates.wide_products = multiply_adds(100, 2);
   rates.of_wide_product *= kEnergy;
   rates.of_e4m3_product *= kEnergy;
   rates.of_int8_product *= kEnergy;
@@ -110,16 +110,15 @@ std::vector<std::string> gpu_rate_names() {
   return names;
 }
 
-const GpuRates& gpu_rates_of(std::string_view name) {
-  const auto* const found = std::ranges::find(kRates, name, &GpuRates::name);
-  if (found == kRates.end()) {
-    fail("there are no rates for a GPU '{}'; known GPUs are: {}", name,
-         fmt::join(gpu_rate_names(), ", "));
+const GpuRates& find_gpu_rates(std::string_view name) {
+  const auto* const match = std::ranges::find(kRates, name, &GpuRates::name);
+  if (match == kRates.end()) {
+    fail("unknown GPU '{}'; there are rates for: {}", name, fmt::join(gpu_rate_names(), ", "));
   }
-  return *found;
+  return *match;
 }
 
-gpu::DeviceInfo device_of(const GpuRates& rates) {
+gpu::DeviceInfo gpu_device_info(const GpuRates& rates) {
   gpu::DeviceInfo info = assumed_device();
   info.name = rates.words;
   info.compute_major = rates.arch / 10;

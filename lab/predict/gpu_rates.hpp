@@ -10,7 +10,7 @@
 
 namespace fovea::lab {
 
-/// Rates of one SM are per clock cycle, those of the whole GPU per second.
+/// Peak rates of a GPU. Rates of one SM are per clock cycle, rates of the whole GPU per second.
 struct GpuRates {
   std::string_view name;   // name for --gpu: "h200"
   std::string_view words;  // "NVIDIA H200"
@@ -18,9 +18,9 @@ struct GpuRates {
   int sms = 0;
   double max_clock = 0;    // maximal clock of the SMs in Hz
   double max_watts = 0;    // power limit
-  double short_watts = 0;  // power that the limit allows during the milliseconds of a short run
+  double short_watts = 0;  // average power in runs of milliseconds, which may exceed the limit
 
-  double dram_bytes = 0;       // published bandwidth per second
+  double dram_bytes = 0;       // published bandwidth of device memory
   double l2_bytes = 0;         // bandwidth between an SM and L2
   double l2_dram_bytes = 0;    // bandwidth per SM between L2 and device memory
   double narrow_products = 0;  // multiply-adds with one-byte operands
@@ -34,17 +34,18 @@ struct GpuRates {
   double of_int8_product = 0;
   double of_instruction = 0;  // per warp instruction
   double of_shared_pass = 0;  // per access to 128 bytes of shared memory
-  double of_dram_byte = 0;    // at any clock
+  double of_dram_byte = 0;    // the same at any clock
 
   std::string_view sources;  // origin of the figures
 };
 
 [[nodiscard]] std::span<const GpuRates> gpu_rates();
-/// Throws fovea::Error that lists the known names.
-[[nodiscard]] const GpuRates& gpu_rates_of(std::string_view name);
+/// Returns the rates of a GPU. Throws fovea::Error, which lists the known names, if the name is
+/// unknown.
+[[nodiscard]] const GpuRates& find_gpu_rates(std::string_view name);
 [[nodiscard]] std::vector<std::string> gpu_rate_names();
 
-/// Returns the GPU's properties for the launchers' choice of kernels.
-[[nodiscard]] gpu::DeviceInfo device_of(const GpuRates& rates);
+/// Returns the properties of the GPU from which launchers choose kernels.
+[[nodiscard]] gpu::DeviceInfo gpu_device_info(const GpuRates& rates);
 
 }  // namespace fovea::lab

@@ -1,4 +1,4 @@
-// Counts instructions in the emulator's trace.
+// Counts operations in the emulator's trace.
 #include "lab/predict/instruction_counts.hpp"
 
 #include <algorithm>
@@ -18,12 +18,12 @@
 namespace fovea::lab {
 namespace {
 
-constexpr double kWarpsOfGroup = 4;  // warps of a warpgroup, each of which has an event for a wgmma
+constexpr double kWarpsOfGroup = 4;  // warps per warpgroup, each with one event per wgmma
 constexpr double kPassBytes = 128;
 constexpr double kStepBytes = 32;  // bytes of K in one wgmma
 
-/// Returns the number after a letter in a shape such as "m64n192k16"; 0 if there is none.
-int number_behind(std::string_view shape, char letter) {
+/// Returns the number after a letter in a shape such as "m64n192k16", or 0 if there is none.
+int number_after(std::string_view shape, char letter) {
   const std::size_t place = shape.find(letter);
   int value = 0;
   if (place != std::string_view::npos) {
@@ -42,14 +42,14 @@ struct Shape {
 };
 
 /// Returns the shape in an opcode such as "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16".
-Shape shape_of(std::string_view opcode) {
+Shape parse_shape(std::string_view opcode) {
   for (std::size_t place = opcode.find(".m"); place != std::string_view::npos;
        place = opcode.find(".m", place + 1)) {
     const std::string_view word = opcode.substr(place + 1, opcode.find('.', place + 1) - place - 1);
-    if (number_behind(word, 'm') > 0 && number_behind(word, 'n') > 0) {
-      return {.rows = static_cast<double>(number_behind(word, 'm')),
-              .columns = static_cast<double>(number_behind(word, 'n')),
-              .depth = static_cast<double>(number_behind(word, 'k'))};
+    if (number_after(word, 'm') > 0 && number_after(word, 'n') > 0) {
+      return {.rows = static_cast<double>(number_after(word, 'm')),
+              .columns = static_cast<double>(number_after(word, 'n')),
+              .depth = static_cast<double>(number_after(word, 'k'))};
     }
   }
   fail("{} has no shape", opcode);
@@ -62,16 +62,17 @@ bool is_special(std::string_view opcode) {
                              [&](std::string_view start) { return opcode.starts_with(start); });
 }
 
-/// Returns the shared-memory wavefronts of ldmatrix and stmatrix, one per matrix, or of shfl.
+/// Returns the number of shared-memory wavefronts: one for shfl, and one per matrix for ldmatrix
+/// and stmatrix.
 double matrix_passes(std::string_view opcode) {
   return opcode.find(".x4") != std::string_view::npos   ? 4
          : opcode.find(".x2") != std::string_view::npos ? 2
                                                         : 1;
 }
 
-/// Returns the workload's plan that launches the kernel.
-std::string plan_with(const Workload& workload, const gpu::DeviceInfo& device,
-                      std::string_view kernel) {
+/// Returns the name of the workload's plan that launches the kernel.
+std::string find_plan_name(const Workload& workload, const gpu::DeviceInfo& device,
+                           std::string_view kernel) {
   const std::vector<Plan> plans = workload.plans(device);
   if (plans.size() == 1 && to_string(plans.front()).empty()) {
     return {};
@@ -81,7 +82,7 @@ std::string plan_with(const Workload& workload, const gpu::DeviceInfo& device,
       return to_string(plan);
     }
   }
-  fail("{} does not run {}", kernel, workload.describe());
+  fail("no plan launches {} for {}", kernel, workload.describe());
 }
 
 }  // namespace
@@ -94,9 +95,10 @@ OperationCounter::OperationCounter(std::string_view ptx) {
   }
 }
 
-// The operands are D in braces, then A: registers in braces, or a descriptor.
+// The first operand is D, in braces. The next one, A, is a list of registers in braces or a
+// descriptor.
 bool OperationCounter::has_a_in_registers(int line) {
-  const auto [found, is_new] = a_in_registers_.try_emplace(line, false);
+  const auto [entry, is_new] = a_in_registers_.try_emplace(line, false);
   if (is_new) {
     std::size_t braces = 0;
     for (auto index = static_cast<std::size_t>(line - 1); index < lines_.size(); ++index) {
@@ -106,18 +108,18 @@ bool OperationCounter::has_a_in_registers(int line) {
         break;
       }
     }
-    found->second = braces > 1;
+    entry->second = braces > 1;
   }
-  return found->second;
+  return entry->second;
 }
 
 void OperationCounter::add_product(const emu::TraceEvent& event) {
-  const Shape shape = shape_of(event.instruction);
+  const Shape shape = parse_shape(event.instruction);
   if (event.instruction.starts_with("mma.")) {
     sums_.warp_products += shape.products();
     return;
   }
-  // The depth is 32 bytes for every type.
+  // The depth is 32 bytes for all types, so that operands of two bytes have a depth of 16.
   const bool is_wide = shape.depth * 2 == kStepBytes;
   (is_wide ? sums_.wide_products : sums_.narrow_products) += shape.products() / kWarpsOfGroup;
   const double rows = shape.columns + (has_a_in_registers(event.line) ? 0 : shape.rows);
@@ -129,7 +131,7 @@ void OperationCounter::add(const emu::TraceEvent& event) {
     return;
   }
   const std::string_view opcode = event.instruction;
-  OfWarp& warp = warps_[{event.block, event.warp}];
+  WarpCounts& warp = warps_[{event.block, event.warp}];
   ++warp.instructions;
   if (opcode.starts_with("wgmma.mma_async") || opcode.starts_with("mma.sync")) {
     warp.is_worker = true;
@@ -137,11 +139,12 @@ void OperationCounter::add(const emu::TraceEvent& event) {
   } else if (opcode.starts_with("tcgen05.mma.cta_group::2")) {
     ++sums_.pair_steps;
   } else if (opcode.starts_with("tcgen05.mma")) {
-    fail("{}: only products of CTA pairs are supported, not those of a single CTA", opcode);
+    fail("{}: only products of CTA pairs are supported, not of single CTAs", opcode);
   } else if (opcode.starts_with("tcgen05.ld")) {
-    // One word per lane and column: "tcgen05.ld.sync.aligned.32x32b.x32.b32".
+    // The number after ".x" is that of the columns, with one word per lane:
+    // "tcgen05.ld.sync.aligned.32x32b.x32.b32".
     warp.is_worker = true;
-    sums_.tensor_passes += number_behind(opcode.substr(opcode.find(".x")), 'x');
+    sums_.tensor_passes += number_after(opcode.substr(opcode.find(".x")), 'x');
   } else if (is_special(opcode)) {
     ++sums_.special;
   } else if (opcode.starts_with("ldmatrix") || opcode.starts_with("stmatrix") ||
@@ -168,14 +171,14 @@ OperationCounts count_instructions(const Card& card, const std::string& case_nam
                                    std::string_view kernel, int arch) {
   const gpu::KernelImage* const image = gpu::find_kernel_image(kernel, arch);
   if (image == nullptr) {
-    fail("this program carries no kernel '{}' for sm_{}", kernel, arch);
+    fail("this program contains no kernel '{}' for sm_{}", kernel, arch);
   }
-  const std::string ptx = gpu::ptx_of(*image);
+  const std::string ptx = gpu::kernel_ptx(*image);
   const std::unique_ptr<gpu::Device> device = gpu::open_emulated_device({.arch = arch});
   const std::unique_ptr<Workload> workload = find_case(card, case_name).make(1);
   PreparedCase prepared(*device, {.card = &card,
                                   .case_name = case_name,
-                                  .plan = plan_with(*workload, device->info(), kernel)});
+                                  .plan = find_plan_name(*workload, device->info(), kernel)});
   const std::unique_ptr<gpu::Stream> stream = device->make_stream();
   Placement placement(*device, prepared.workload(), *stream);
   placement.reset(*stream);
@@ -186,38 +189,41 @@ OperationCounts count_instructions(const Card& card, const std::string& case_nam
   return counter.counts();
 }
 
-// The counts per unit are the difference between two problems, so that one-time work cancels; with
-// two kinds of units, they solve the equations for both problems.
+// The counts per unit follow from the difference between two problems, in which one-time work
+// cancels, or, with two kinds of units, from a system of two equations.
 std::array<OperationCounts, 2> count_units(const Card& card, const KernelWork& work,
                                            std::string_view kernel, int arch) {
   const auto& [first, second] = work.counted;
-  const OperationCounts fewer = count_instructions(card, first.fields, kernel, arch);
-  const OperationCounts more = count_instructions(card, second.fields, kernel, arch);
+  const OperationCounts first_counts = count_instructions(card, first.fields, kernel, arch);
+  const OperationCounts second_counts = count_instructions(card, second.fields, kernel, arch);
   const double determinant = first.sizes[0] * second.sizes[1] - first.sizes[1] * second.sizes[0];
   std::array<OperationCounts, 2> units;
   for (const auto& [name, member] : kCountMembers) {
     if (second.sizes[1] == 0) {
-      units[0].*member = (more.*member - fewer.*member) / (second.sizes[0] - first.sizes[0]);
+      units[0].*member =
+          (second_counts.*member - first_counts.*member) / (second.sizes[0] - first.sizes[0]);
     } else {
       units[0].*member =
-          (fewer.*member * second.sizes[1] - more.*member * first.sizes[1]) / determinant;
+          (first_counts.*member * second.sizes[1] - second_counts.*member * first.sizes[1]) /
+          determinant;
       units[1].*member =
-          (more.*member * first.sizes[0] - fewer.*member * second.sizes[0]) / determinant;
+          (second_counts.*member * first.sizes[0] - first_counts.*member * second.sizes[0]) /
+          determinant;
     }
   }
   return units;
 }
 
-std::uint64_t code_of(std::string_view kernel, int arch) {
+std::uint64_t ptx_hash(std::string_view kernel, int arch) {
   const gpu::KernelImage* const image = gpu::find_kernel_image(kernel, arch);
   if (image == nullptr) {
     return 0;
   }
   captures::Hash hash;
-  const std::string ptx = gpu::ptx_of(*image);
+  const std::string ptx = gpu::kernel_ptx(*image);
   const std::size_t begin = ptx.find(fmt::format(".entry {}(", kernel));
   if (begin == std::string::npos) {
-    fail("the PTX of '{}' for sm_{} has no entry of that name", kernel, arch);
+    fail("the PTX of '{}' for sm_{} has no entry with this name", kernel, arch);
   }
   hash.add_ptx(std::string_view(ptx).substr(begin, ptx.find("\n}", begin) - begin));
   return hash.value();

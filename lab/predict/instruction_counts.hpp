@@ -1,4 +1,4 @@
-// Counts what a kernel's warps execute, while the emulator runs the kernel's PTX.
+// Counts the operations of a kernel's warps while the emulator runs the kernel's PTX.
 #pragma once
 
 #include <array>
@@ -16,7 +16,8 @@
 
 namespace fovea::lab {
 
-/// Number of operations in a grid, or in a unit of its work. Instructions are counted per warp.
+/// Numbers of operations in a grid, or in a unit of its work. Instructions are counted per warp,
+/// not per thread.
 struct OperationCounts {
   double instructions = 0;     // PTX instructions of all warps
   double of_workers = 0;       // instructions of warps that compute products or epilogues; of all
@@ -49,18 +50,20 @@ inline constexpr std::array<CountMember, 11> kCountMembers = {
      {"pair_steps", &OperationCounts::pair_steps},
      {"tensor_passes", &OperationCounts::tensor_passes}}};
 
-/// Counts the events in a kernel's trace.
+/// Counts the operations in a kernel's trace.
 class OperationCounter {
  public:
-  /// `ptx` is the running kernel's text, to whose lines events refer; it must outlive the counter.
+  /// `ptx` is the text of the running kernel, to whose lines events refer. It must outlive the
+  /// counter.
   explicit OperationCounter(std::string_view ptx);
 
-  /// Throws fovea::Error for a tcgen05.mma by a single CTA, which the model does not cover.
+  /// Counts an event. Throws fovea::Error for a tcgen05.mma by a single CTA, which the model does
+  /// not cover.
   void add(const emu::TraceEvent& event);
   [[nodiscard]] OperationCounts counts() const;
 
  private:
-  struct OfWarp {
+  struct WarpCounts {
     double instructions = 0;
     bool is_worker = false;
   };
@@ -70,12 +73,12 @@ class OperationCounter {
 
   std::vector<std::string_view> lines_;
   std::map<int, bool> a_in_registers_;
-  std::map<std::pair<std::array<std::uint32_t, 3>, int>, OfWarp> warps_;
+  std::map<std::pair<std::array<std::uint32_t, 3>, int>, WarpCounts> warps_;
   OperationCounts sums_;
 };
 
-/// Runs the case with this kernel on the architecture's emulator. Throws fovea::Error if the card
-/// has no such case, if the kernel cannot run it, or if the emulator has a finding.
+/// Runs the case with this kernel on the emulator and counts the operations. Throws fovea::Error if
+/// the card has no such case, if the kernel cannot run it, or if the emulator has a finding.
 [[nodiscard]] OperationCounts count_instructions(const Card& card, const std::string& case_name,
                                                  std::string_view kernel, int arch);
 
@@ -84,22 +87,22 @@ class OperationCounter {
 [[nodiscard]] std::array<OperationCounts, 2> count_units(const Card& card, const KernelWork& work,
                                                          std::string_view kernel, int arch);
 
-/// Returns a hash of the kernel's PTX without line numbers; 0 if this program has no such kernel.
-/// Throws fovea::Error if its PTX has no entry with that name.
-[[nodiscard]] std::uint64_t code_of(std::string_view kernel, int arch);
+/// Returns a hash of the kernel's PTX without line information; 0 if this program has no such
+/// kernel. Throws fovea::Error if its PTX has no entry with that name.
+[[nodiscard]] std::uint64_t ptx_hash(std::string_view kernel, int arch);
 
-/// Stored counts for a card's timed case: the kernel that runs it, and the counts per unit of work
+/// Stored counts for a card's timed case: the kernel, and the counts per unit of work
 /// (lab/predict/kernel_work.hpp).
 struct CountedCase {
   std::string card;
   std::string case_name;
   std::string kernel;
-  std::uint64_t code = 0;  // value of code_of() when it was counted
+  std::uint64_t code = 0;  // value of ptx_hash() at the time of counting
   std::array<OperationCounts, 2> counts{};
 };
 
-/// Returns the counted cases for the architecture, in the cards' order, from lab/predict/data/,
-/// which scripts/count-instructions writes; empty if there is no file for the architecture.
+/// Returns the counted cases for the architecture, in the cards' order, from lab/predict/data/
+/// (written by scripts/count-instructions). Empty if there is no file for the architecture.
 [[nodiscard]] std::span<const CountedCase> counted_cases(int arch);
 
 }  // namespace fovea::lab

@@ -26,23 +26,22 @@ using gpu::GemmPlan;
 using gpu::GemmProblem;
 using ops::AttentionProblem;
 
-constexpr std::int64_t kSmallColumns = 768;     // width of the GEMMs that are counted: whole tiles
-                                                // in all kernels
-constexpr std::int64_t kSmallTokens = 4;        // rows of the position table in a counted GEMM with
-                                                // images
-constexpr std::int64_t kLongestCounted = 1024;  // maximal number of queries that take the emulator
-                                                // only seconds
+/// Width of counted GEMMs, a multiple of all kernels' tiles.
+constexpr std::int64_t kCountedColumns = 768;
+constexpr std::int64_t kCountedTokens = 4;  // rows of the position table in counted GEMMs
+/// Maximal number of queries for counting, for which the emulator takes seconds.
+constexpr std::int64_t kMaxCountedQueries = 1024;
 
 double number(std::int64_t value) {
   return static_cast<double>(value);
 }
 
-double tiles_of(std::int64_t m, std::int64_t n, const GemmPlan& plan) {
+double count_tiles(std::int64_t m, std::int64_t n, const GemmPlan& plan) {
   return number(gpu::tile_count({.m = m, .n = n}, plan));
 }
 
-/// Returns how many panels of A the pairs of CTAs load, if each takes an equal, contiguous part of
-/// the tiles in row-major order.
+/// Returns the number of panels of A that the pairs of CTAs load if each of them computes an equal,
+/// contiguous part of the tiles in row-major order.
 double panel_loads(double tiles, std::int64_t column_tiles, std::int64_t pairs) {
   const auto count = static_cast<std::int64_t>(tiles);
   const std::int64_t parts = std::min(pairs, count);
@@ -59,23 +58,24 @@ KernelWork gemm_work(const GemmProblem& problem, const GemmPlan& plan, const Wor
                      int sms) {
   KernelWork work;
   work.units = {"tile", ""};
-  const double tiles = tiles_of(problem.m, problem.n, plan);
+  const double tiles = count_tiles(problem.m, problem.n, plan);
   work.sizes = {tiles, 0};
   const bool position = problem.epilogue == gpu::GemmEpilogue::kPosition;
   for (std::size_t i = 0; i < work.counted.size(); ++i) {
     const std::int64_t rows = (i == 0 ? 4 : 8) * plan.rows();
     work.counted.at(i) = {
-        .fields = fmt::format("m={},n={},k={}{}", rows, kSmallColumns, problem.k,
-                              position ? fmt::format(",tokens={}", kSmallTokens) : ""),
-        .sizes = {tiles_of(rows, kSmallColumns, plan), 0}};
+        .fields = fmt::format("m={},n={},k={}{}", rows, kCountedColumns, problem.k,
+                              position ? fmt::format(",tokens={}", kCountedTokens) : ""),
+        .sizes = {count_tiles(rows, kCountedColumns, plan), 0}};
   }
   const bool is_stationary = plan.design == GemmDesign::kBStationary;
-  const bool takes_turns = is_stationary || plan.design == GemmDesign::kPingPong;
+  const bool is_alternating = is_stationary || plan.design == GemmDesign::kPingPong;
   work.pieces = tiles;
   work.chains = tiles;
-  work.chain_warps = takes_turns ? 4.0 : 4.0 * plan.consumers;
-  work.in_flight = takes_turns ? plan.consumers
-                               : gpu::traits_of(plan.design).ctas_per_sm(plan, assumed_device());
+  work.chain_warps = is_alternating ? 4.0 : 4.0 * plan.consumers;
+  work.in_flight = is_alternating
+                       ? plan.consumers
+                       : gpu::design_traits(plan.design).ctas_per_sm(plan, assumed_device());
   if (plan.design == GemmDesign::kPair) {
     constexpr double kDepthBytes = 32;  // bytes of K per step
     work.chain_warps = 8;
@@ -102,15 +102,15 @@ KernelWork gemm_work(const GemmProblem& problem, const GemmPlan& plan, const Wor
   work.is_wide = problem.a == DType::kBF16;
   work.l2_read_bytes += problem.epilogue == gpu::GemmEpilogue::kResidual ? written : 0;
   if (is_stationary) {
-    // CTAs with other panels read the same rows at the same time only if every panel has equally
-    // many CTAs; else A is read as many times as there are different phases.
+    // CTAs with different panels read the same rows at the same time only if all panels have the
+    // same number of CTAs. Otherwise A is read once per distinct phase.
     const double passes = number(column_tiles / std::gcd(column_tiles, std::int64_t{sms}));
     work.dram_bytes += (passes - 1) * static_cast<double>(problem.m) * k_bytes;
   }
   return work;
 }
 
-std::optional<GemmPlan> gemm_plan_of(std::string_view kernel) {
+std::optional<GemmPlan> find_gemm_plan(std::string_view kernel) {
   for (const gpu::GemmVariant& variant : gpu::kGemmVariants) {
     if (gpu::info_of(variant.kernel).name == kernel) {
       GemmPlan plan{variant.tuning};
@@ -124,7 +124,7 @@ std::optional<GemmPlan> gemm_plan_of(std::string_view kernel) {
 }
 
 /// Tiling of an attention kernel.
-struct AttentionCut {
+struct AttentionTiling {
   std::int64_t rows = 64;       // queries per chain
   std::int64_t keys = 0;        // keys per block
   std::int64_t piece_rows = 0;  // queries that an SM processes at once
@@ -133,84 +133,88 @@ struct AttentionCut {
 };
 
 template <typename Variants>
-auto* tuning_of(const Variants& variants, std::string_view kernel) {
-  const auto found = std::ranges::find_if(variants, [&](const auto& variant) {
+auto* find_tuning(const Variants& variants, std::string_view kernel) {
+  const auto match = std::ranges::find_if(variants, [&](const auto& variant) {
     return gpu::info_of(variant.bf16).name == kernel || gpu::info_of(variant.f16).name == kernel;
   });
-  return found == variants.end() ? nullptr : &found->tuning;
+  return match == variants.end() ? nullptr : &match->tuning;
 }
 
-std::optional<AttentionCut> attention_cut(const AttentionProblem& problem, std::string_view kernel,
-                                          int sms) {
-  if (const auto* const tuning = tuning_of(gpu::kSinglePassVariants, kernel); tuning != nullptr) {
+std::optional<AttentionTiling> attention_tiling(const AttentionProblem& problem,
+                                                std::string_view kernel, int sms) {
+  if (const auto* const tuning = find_tuning(gpu::kSinglePassVariants, kernel); tuning != nullptr) {
     const bool whole = problem.batch * problem.heads >= sms;
     const std::int64_t rows = attention::kTileRows;
-    return AttentionCut{.rows = rows,
-                        .keys = tuning->kv_tile,
-                        .piece_rows = whole ? divide_up(problem.queries, rows) * rows : rows,
-                        .in_flight = static_cast<double>(tuning->consumers)};
+    return AttentionTiling{.rows = rows,
+                           .keys = tuning->kv_tile,
+                           .piece_rows = whole ? divide_up(problem.queries, rows) * rows : rows,
+                           .in_flight = static_cast<double>(tuning->consumers)};
   }
-  if (const auto* const tuning = tuning_of(gpu::kOnlineVariants, kernel); tuning != nullptr) {
-    return AttentionCut{.rows = attention::kTileRows,
-                        .keys = tuning->kv_tile,
-                        .piece_rows = std::int64_t{attention::kTileRows} * tuning->consumers,
-                        .in_flight = static_cast<double>(tuning->consumers)};
+  if (const auto* const tuning = find_tuning(gpu::kOnlineVariants, kernel); tuning != nullptr) {
+    return AttentionTiling{.rows = attention::kTileRows,
+                           .keys = tuning->kv_tile,
+                           .piece_rows = std::int64_t{attention::kTileRows} * tuning->consumers,
+                           .in_flight = static_cast<double>(tuning->consumers)};
   }
-  if (const auto* const tuning = tuning_of(gpu::kMmaVariants, kernel); tuning != nullptr) {
-    return AttentionCut{.rows = tuning->warp_rows,
-                        .keys = tuning->kv_tile,
-                        .piece_rows = std::int64_t{tuning->warp_rows} * tuning->row_groups,
-                        .warps = static_cast<double>(tuning->key_groups),
-                        .in_flight = static_cast<double>(tuning->row_groups) * tuning->ctas_per_sm};
+  if (const auto* const tuning = find_tuning(gpu::kMmaVariants, kernel); tuning != nullptr) {
+    return AttentionTiling{
+        .rows = tuning->warp_rows,
+        .keys = tuning->kv_tile,
+        .piece_rows = std::int64_t{tuning->warp_rows} * tuning->row_groups,
+        .warps = static_cast<double>(tuning->key_groups),
+        .in_flight = static_cast<double>(tuning->row_groups) * tuning->ctas_per_sm};
   }
   return std::nullopt;
 }
 
-/// Returns the number of key blocks that the query tiles of a head attend to.
-double seen_blocks(std::int64_t queries, std::int64_t keys, bool causal, const AttentionCut& cut) {
-  double seen = 0;
-  for (std::int64_t row = 0; row < queries; row += cut.piece_rows) {
-    const std::int64_t rows = std::min(cut.piece_rows, queries - row);
+/// Returns the number of key blocks that the query tiles of a head attend to in total.
+double count_attended_blocks(std::int64_t queries, std::int64_t keys, bool causal,
+                             const AttentionTiling& tiling) {
+  double attended_blocks = 0;
+  for (std::int64_t row = 0; row < queries; row += tiling.piece_rows) {
+    const std::int64_t rows = std::min(tiling.piece_rows, queries - row);
     const std::int64_t last = causal ? std::min(keys, keys - queries + row + rows) : keys;
-    seen += static_cast<double>(divide_up(std::max<std::int64_t>(last, 0), cut.keys) *
-                                divide_up(rows, cut.rows));
+    attended_blocks += static_cast<double>(divide_up(std::max<std::int64_t>(last, 0), tiling.keys) *
+                                           divide_up(rows, tiling.rows));
   }
-  return seen;
+  return attended_blocks;
 }
 
-KernelWork attention_work(const AttentionProblem& problem, const AttentionCut& cut,
+KernelWork attention_work(const AttentionProblem& problem, const AttentionTiling& tiling,
                           const Workload& workload) {
   KernelWork work;
   const double heads = static_cast<double>(problem.batch) * static_cast<double>(problem.heads);
-  const double tiles = heads * static_cast<double>(divide_up(problem.queries, cut.rows));
-  const double seen = seen_blocks(problem.queries, problem.keys, problem.causal, cut);
-  const bool by_head = std::max(problem.queries, problem.keys) <= kLongestCounted;
+  const double tiles = heads * static_cast<double>(divide_up(problem.queries, tiling.rows));
+  const double attended_blocks =
+      count_attended_blocks(problem.queries, problem.keys, problem.causal, tiling);
+  const bool by_head = std::max(problem.queries, problem.keys) <= kMaxCountedQueries;
   work.units = by_head ? std::array<std::string_view, 2>{"head", ""}
                        : std::array<std::string_view, 2>{"tile of queries", "block of keys"};
-  work.sizes = by_head ? WorkSizes{heads, 0} : WorkSizes{tiles, heads * seen};
+  work.sizes = by_head ? WorkSizes{heads, 0} : WorkSizes{tiles, heads * attended_blocks};
   for (std::size_t i = 0; i < work.counted.size(); ++i) {
     const std::int64_t count = by_head && i > 0 ? 4 : 2;
-    const std::int64_t queries = by_head ? problem.queries : i == 0 ? 512 : kLongestCounted;
+    const std::int64_t queries = by_head ? problem.queries : i == 0 ? 512 : kMaxCountedQueries;
     const std::int64_t keys = by_head ? problem.keys : queries;
     work.counted.at(i) = {
         .fields = fmt::format("batch=1,heads={},queries={},keys={},width={},causal={},type={}",
                               count, queries, keys, problem.head_dim, problem.causal ? 1 : 0,
                               to_string(problem.type)),
-        .sizes = by_head
-                     ? WorkSizes{number(count), 0}
-                     : WorkSizes{number(count * divide_up(queries, cut.rows)),
-                                 number(count) * seen_blocks(queries, keys, problem.causal, cut)}};
+        .sizes = by_head ? WorkSizes{number(count), 0}
+                         : WorkSizes{number(count * divide_up(queries, tiling.rows)),
+                                     number(count) * count_attended_blocks(
+                                                         queries, keys, problem.causal, tiling)}};
   }
-  work.pieces = heads * static_cast<double>(divide_up(problem.queries, cut.piece_rows));
+  work.pieces = heads * static_cast<double>(divide_up(problem.queries, tiling.piece_rows));
   work.chains = tiles;
-  work.chain_warps = cut.warps;
-  work.in_flight = cut.in_flight;
+  work.chain_warps = tiling.warps;
+  work.in_flight = tiling.in_flight;
   const double row_bytes =
       static_cast<double>(problem.head_dim) * static_cast<double>(size_of(problem.type));
   const double queries = heads * static_cast<double>(problem.queries) * row_bytes;
-  // Keys and values are loaded once per piece.
-  const double chains_of_piece = number(cut.piece_rows / cut.rows);
-  work.l2_read_bytes = queries + heads * seen / chains_of_piece * 2 * number(cut.keys) * row_bytes;
+  // Keys and values are loaded once per piece, which its chains share.
+  const double chains_of_piece = number(tiling.piece_rows / tiling.rows);
+  work.l2_read_bytes =
+      queries + heads * attended_blocks / chains_of_piece * 2 * number(tiling.keys) * row_bytes;
   work.l2_write_bytes = queries;
   work.dram_bytes = static_cast<double>(workload.bytes());
   return work;
@@ -243,16 +247,16 @@ bool has_plans(const Workload& workload) {
          dynamic_cast<const AttentionWorkload*>(&workload) != nullptr;
 }
 
-KernelWork work_of(const Workload& workload, std::string_view kernel, int sms) {
+KernelWork compute_work(const Workload& workload, std::string_view kernel, int sms) {
   if (const auto* const gemm = dynamic_cast<const GemmWorkload*>(&workload); gemm != nullptr) {
-    if (const auto plan = gemm_plan_of(kernel); plan.has_value()) {
+    if (const auto plan = find_gemm_plan(kernel); plan.has_value()) {
       return gemm_work(gemm->problem(), *plan, workload, sms);
     }
   } else if (const auto* const attention = dynamic_cast<const AttentionWorkload*>(&workload);
              attention != nullptr) {
     const auto& problem = attention->problem();
-    if (const auto cut = attention_cut(problem, kernel, sms); cut.has_value()) {
-      return attention_work(problem, *cut, workload);
+    if (const auto tiling = attention_tiling(problem, kernel, sms); tiling.has_value()) {
+      return attention_work(problem, *tiling, workload);
     }
   } else if (workload.is_of_rows()) {
     return rows_work(workload);

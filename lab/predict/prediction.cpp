@@ -16,25 +16,26 @@
 namespace fovea::lab {
 namespace {
 
-constexpr double kIssue = 4;  // warp instructions that an SM issues per clock
+constexpr double kIssueRate = 4;  // warp instructions that an SM issues per clock
 constexpr double kLanes = 32;
-/// Tensor memory read per clock, in units of 128 bytes: each quarter has 32 lanes with a word per
-/// clock.
+/// Reads of 128 bytes of tensor memory per clock: each quarter of an SM reads a word in each of 32
+/// lanes.
 constexpr double kTensorPasses = 4;
 /// Share of the published memory bandwidth that copies reach: 4.30 of 4.8 TB/s on the H200.
 constexpr double kDramShare = 0.9;
-/// Average clocks between instructions of a warp when they depend on each other in pairs: the
-/// latency is 4 to 5 clocks (Luo et al., arXiv:2402.13499).
-constexpr double kClocksOfInstruction = 2.5;
-constexpr double kLaunch = 2.0e-6;   // seconds to launch a grid in a graph, including its end
-constexpr double kLatency = 1.2e-6;  // seconds of latency of the first load and the last store
-constexpr double kPower = 5;         // exponent of the norm that combines the resources
+/// Average clocks per instruction of a warp if every second instruction depends on the one before
+/// it: the latency is 4 to 5 clocks (Luo et al., arXiv:2402.13499).
+constexpr double kClocksPerInstruction = 2.5;
+constexpr double kLaunchSeconds = 2.0e-6;  // seconds to launch and end a grid in a graph
+constexpr double kLatencySeconds =
+    1.2e-6;                          // seconds of latency of the first load and the last store
+constexpr double kNormExponent = 5;  // exponent of the norm that combines the resources
 
 double norm(double a, double b) {
-  return std::pow(std::pow(a, kPower) + std::pow(b, kPower), 1 / kPower);
+  return std::pow(std::pow(a, kNormExponent) + std::pow(b, kNormExponent), 1 / kNormExponent);
 }
 
-OperationCounts total_of(const KernelWork& work, const std::array<OperationCounts, 2>& units) {
+OperationCounts total_counts(const KernelWork& work, const std::array<OperationCounts, 2>& units) {
   OperationCounts total;
   for (const auto& [name, member] : kCountMembers) {
     total.*member = units[0].*member * work.sizes[0] + units[1].*member * work.sizes[1];
@@ -45,14 +46,14 @@ OperationCounts total_of(const KernelWork& work, const std::array<OperationCount
   return total;
 }
 
-/// Returns the clocks that the products take on the matrix units of one SM.
+/// Returns the clocks that the matrix units of one SM take for the products.
 double product_clocks(const OperationCounts& counts, const GpuRates& rates) {
   return counts.narrow_products / rates.narrow_products +
          counts.wide_products / rates.wide_products + counts.warp_products / rates.warp_products;
 }
 
 /// Returns the ratio of the busiest SM's work to the average.
-double tail_of(const KernelWork& work, const GpuRates& rates) {
+double tail_ratio(const KernelWork& work, const GpuRates& rates) {
   if (work.pieces == 0) {
     return 1;
   }
@@ -60,17 +61,17 @@ double tail_of(const KernelWork& work, const GpuRates& rates) {
   return std::ceil(work.pieces / slots) * slots / work.pieces;
 }
 
-/// Returns the clocks of the busiest SM by resource.
-std::vector<ResourceTime> clocks_of(const KernelWork& work, const OperationCounts& counts,
-                                    const GpuRates& rates) {
-  const double tail = tail_of(work, rates);
+/// Returns the clocks that the busiest SM takes for each resource.
+std::vector<ResourceTime> resource_clocks(const KernelWork& work, const OperationCounts& counts,
+                                          const GpuRates& rates) {
+  const double tail = tail_ratio(work, rates);
   const double share = tail / rates.sms;
   const int exponentials = gpu::arch_up_to(rates.arch, gpu::kArchs).exponentials;
   const double l2 = (work.l2_read_bytes + work.l2_write_bytes) / rates.l2_bytes +
                     work.dram_bytes / rates.l2_dram_bytes;
   std::vector<ResourceTime> clocks = {
       {"matrix units", product_clocks(counts, rates) * share},
-      {"issue slots", counts.instructions / kIssue * share},
+      {"issue slots", counts.instructions / kIssueRate * share},
       {"exponentials", counts.special * kLanes / exponentials * share},
       {"shared memory", (counts.shared_passes + counts.operand_passes) * share},
       {"loads and stores", counts.global_passes * share},
@@ -79,7 +80,7 @@ std::vector<ResourceTime> clocks_of(const KernelWork& work, const OperationCount
   };
   if (work.chains > 0) {
     const double instructions = counts.of_workers / (work.chains * work.chain_warps);
-    const double chain = instructions * kClocksOfInstruction +
+    const double chain = instructions * kClocksPerInstruction +
                          (work.chain_multiplies ? product_clocks(counts, rates) / work.chains : 0);
     const double rounds = std::ceil(work.chains * share - 1e-9) / work.in_flight;
     clocks.push_back({"latency of warps", chain * std::max(1.0, rounds)});
@@ -88,7 +89,7 @@ std::vector<ResourceTime> clocks_of(const KernelWork& work, const OperationCount
 }
 
 /// Returns the energy in joules at the maximal clock, without device memory.
-double energy_of(const KernelWork& work, const OperationCounts& counts, const GpuRates& rates) {
+double kernel_energy(const KernelWork& work, const OperationCounts& counts, const GpuRates& rates) {
   return counts.narrow_products *
              (work.is_integer ? rates.of_int8_product : rates.of_e4m3_product) +
          (counts.wide_products + counts.warp_products) * rates.of_wide_product +
@@ -96,12 +97,12 @@ double energy_of(const KernelWork& work, const OperationCounts& counts, const Gp
          (counts.shared_passes + counts.operand_passes) * rates.of_shared_pass;
 }
 
-const CountedCase* counted(std::string_view card, std::string_view case_name, int arch) {
+const CountedCase* find_counted_case(std::string_view card, std::string_view case_name, int arch) {
   const std::span<const CountedCase> table = counted_cases(arch);
-  const auto found = std::ranges::find_if(table, [&](const CountedCase& row) {
+  const auto match = std::ranges::find_if(table, [&](const CountedCase& row) {
     return row.card == card && row.case_name == case_name;
   });
-  return found == table.end() ? nullptr : &*found;
+  return match == table.end() ? nullptr : &*match;
 }
 
 }  // namespace
@@ -112,16 +113,16 @@ std::string_view Prediction::bound() const {
 
 Prediction predict(const KernelWork& work, const std::array<OperationCounts, 2>& units,
                    const GpuRates& rates) {
-  const OperationCounts counts = total_of(work, units);
+  const OperationCounts counts = total_counts(work, units);
   Prediction prediction;
   prediction.gpu = rates.name;
-  prediction.resources = clocks_of(work, counts, rates);
+  prediction.resources = resource_clocks(work, counts, rates);
   double clocks = 0;
   for (const ResourceTime& resource : prediction.resources) {
     clocks = norm(clocks, resource.seconds);
   }
   const double dram = work.dram_bytes / (rates.dram_bytes * kDramShare);
-  const double energy = energy_of(work, counts, rates);
+  const double energy = kernel_energy(work, counts, rates);
   const auto seconds = [&](double clock) { return norm(clocks / clock, dram); };
   const auto watts = [&](double clock) {
     return rates.idle_watts +
@@ -139,7 +140,7 @@ Prediction predict(const KernelWork& work, const std::array<OperationCounts, 2>&
   };
   prediction.clock = clock_within(rates.short_watts);
   prediction.sustained_clock = clock_within(rates.max_watts);
-  prediction.overhead = kLaunch + kLatency;
+  prediction.overhead = kLaunchSeconds + kLatencySeconds;
   prediction.seconds = seconds(prediction.clock) + prediction.overhead;
   prediction.sustained = seconds(prediction.sustained_clock) + prediction.overhead;
   for (ResourceTime& resource : prediction.resources) {
@@ -152,12 +153,13 @@ Prediction predict(const KernelWork& work, const std::array<OperationCounts, 2>&
 
 std::string launched_kernel(const Card& card, const Workload& workload, const GpuRates& rates) {
   if (has_plans(workload)) {
-    return std::string(gpu::info_of(workload.kernel_of(device_of(rates), {})).name);
+    return std::string(gpu::info_of(workload.kernel_of(gpu_device_info(rates), {})).name);
   }
-  // The launcher's choice of kernel depends on the rows' width, not on their number.
+  // A smaller problem suffices: the launcher's choice does not depend on the number of rows.
   const std::unique_ptr<gpu::Device> device = gpu::open_emulated_device({.arch = rates.arch});
   const PreparedCase prepared(
-      *device, {.card = &card, .case_name = work_of(workload, "", rates.sms).counted[0].fields});
+      *device,
+      {.card = &card, .case_name = compute_work(workload, "", rates.sms).counted[0].fields});
   if (prepared.kernels().size() != 1) {
     fail("{} launches {} kernels, but the model covers only one", workload.describe(),
          prepared.kernels().size());
@@ -169,14 +171,15 @@ Prediction predict(const Card& card, const std::string& case_name, const GpuRate
                    const std::string& kernel) {
   const Case card_case = find_case(card, case_name);
   const std::unique_ptr<Workload> workload = card_case.make(1);
-  const CountedCase* const known = counted(card.name, card_case.name, rates.arch);
-  const bool is_known = known != nullptr && (kernel.empty() || known->kernel == kernel);
-  const std::string name = is_known         ? std::string(known->kernel)
+  const CountedCase* const counted_case = find_counted_case(card.name, card_case.name, rates.arch);
+  const bool is_known =
+      counted_case != nullptr && (kernel.empty() || counted_case->kernel == kernel);
+  const std::string name = is_known         ? std::string(counted_case->kernel)
                            : kernel.empty() ? launched_kernel(card, *workload, rates)
                                             : kernel;
-  const KernelWork work = work_of(*workload, name, rates.sms);
-  Prediction prediction =
-      predict(work, is_known ? known->counts : count_units(card, work, name, rates.arch), rates);
+  const KernelWork work = compute_work(*workload, name, rates.sms);
+  Prediction prediction = predict(
+      work, is_known ? counted_case->counts : count_units(card, work, name, rates.arch), rates);
   prediction.card = card.name;
   prediction.case_name = card_case.name;
   prediction.description = workload->describe();

@@ -1,11 +1,12 @@
-// Predicts how long a kernel takes on a GPU, from a model of the SMs and the memory.
+// Predicts the time of a kernel on a GPU from a model of the SMs and the memory.
 //
 // The inputs are the instructions that the emulator counted in a case, the bytes that follow from
 // the problem and the kernel's tiles, and the GPU's published rates. They give a time for each
-// resource. The kernel takes as long as the slowest resource, and somewhat longer if others come
-// near it, since imperfect overlap makes them wait: the fifth root of the sum of the fifth powers.
-// The launch and the latency of the first load and the last store are added. The clock is the
-// highest that the power limit allows. No parameter is fitted to a kernel.
+// resource. The kernel takes as long as the slowest resource, and somewhat longer if other
+// resources take nearly as long, since they do not overlap perfectly: the model uses the fifth root
+// of the sum of the fifth powers. The launch and the latency of the first load and the last store
+// are added. The clock is the highest one that the power limit allows. No parameter is fitted to
+// individual kernels.
 #pragma once
 
 #include <string>
@@ -19,10 +20,10 @@
 
 namespace fovea::lab {
 
-/// A resource of the GPU, and for how long the kernel occupies it.
+/// A resource of the GPU, and the time for which the kernel occupies it.
 struct ResourceTime {
   std::string_view name;  // "matrix units"
-  double seconds = 0;     // at `clock`
+  double seconds = 0;     // at the clock Prediction::clock
 };
 
 struct Prediction {
@@ -31,20 +32,19 @@ struct Prediction {
   std::string description;  // description of the problem
   std::string kernel;
   std::string_view gpu;
-  double seconds = 0;    // time of a run lasting milliseconds, comparable to the median that
-                         // `bench` measures
-  double clock = 0;      // clock of the SMs during the run, in Hz
+  double seconds = 0;    // time in short runs, comparable to the median that `bench` measures
+  double clock = 0;      // clock of the SMs in short runs, in Hz
   double sustained = 0;  // time under continuous load, at the power limit
   double sustained_clock = 0;
   double overhead = 0;                    // part of `seconds` for launch, first load and last store
   std::vector<ResourceTime> resources{};  // longest first
-  bool is_counted_now = false;            // counted on the emulator instead of read from the table
+  bool is_counted_now = false;  // whether the counts come from the emulator instead of the table
 
   /// Returns the resource that limits the kernel.
   [[nodiscard]] std::string_view bound() const;
 };
 
-/// Predicts the time of work with these counts per unit.
+/// Predicts the time of the work, given the counts per unit.
 [[nodiscard]] Prediction predict(const KernelWork& work,
                                  const std::array<OperationCounts, 2>& units,
                                  const GpuRates& rates);
@@ -57,7 +57,7 @@ struct Prediction {
                                  const GpuRates& rates, const std::string& kernel = {});
 
 /// Returns the kernel that the launcher chooses for a workload of the card on the GPU. Throws
-/// fovea::Error if it launches several, or if this program has none.
+/// fovea::Error if the launcher uses several kernels, or if this program has none for the workload.
 [[nodiscard]] std::string launched_kernel(const Card& card, const Workload& workload,
                                           const GpuRates& rates);
 

@@ -7,24 +7,24 @@
 
 namespace fovea::lab {
 
-/// A figure in a profile; rules, gates and comparisons refer to it by name.
+/// A figure in a profile. Rules, gates and comparisons refer to it by its name.
 struct FigureInfo {
   std::string_view name;     // "dram"
-  std::string_view meaning;  // "of the device memory's peak"
-  bool share = false;        // a share, from 0 to 1
+  std::string_view meaning;  // "share of the device memory's peak bandwidth"
+  bool share = false;        // whether it is a share, from 0 to 1
 };
-/// Returns all figures that every profile has.
+/// Returns the figures that all profiles have.
 [[nodiscard]] const std::vector<FigureInfo>& figures();
 /// Returns the figures that only profiles with source locations have.
 [[nodiscard]] std::span<const FigureInfo> figures_of_places();
 
-/// A figure that is a counter, or the ratio of two counters.
+/// A figure that is computed from one counter, or as the ratio of two.
 struct FigureSource {
   FigureInfo info;
   std::string_view counter;
   std::string_view per = {};
 };
-/// Returns the sources of the figures that are computed from counters alone.
+/// Returns the sources of the figures that are counters or ratios of counters.
 [[nodiscard]] std::span<const FigureSource> figure_sources();
 
 }  // namespace fovea::lab

@@ -17,23 +17,24 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kSystemShared = 1024;  // bytes of shared memory per CTA that the system reserves
+constexpr double kSystemShared = 1024;  // bytes of shared memory reserved by the system per CTA
 
-/// Returns the operations per clock of an SM's matrix units with two-byte operands; 0: unknown.
+/// Returns the operations per clock of an SM's matrix units with two-byte operands; 0 if unknown.
 double matrix_rate(int arch) {
   const gpu::Arch* const row = gpu::find_arch(arch, gpu::kArchs);
   return row == nullptr ? 0.0 : 2.0 * row->wide_products;
 }
 
-double clock(const gpu::DeviceInfo& device) {
+double max_clock(const gpu::DeviceInfo& device) {
   return 1e3 * device.clock_khz;
 }
 
-double ceiling_of(const Work& work, const Ceilings& ceilings) {
+double peak_rate(const Work& work, const Ceilings& ceilings) {
   return work.one_byte ? ceilings.e4m3_flops : ceilings.bf16_flops;
 }
 
-/// Formats a figure's value with its unit, which follows from its name; without one it is a share.
+/// Formats a figure's value with the unit that its name implies; values of other figures are
+/// shares.
 std::string in_words(std::string_view figure, double value) {
   if (figure == "seconds") {
     return fmt::format("{:.1f} us", value * 1e6);
@@ -48,12 +49,12 @@ std::string in_words(std::string_view figure, double value) {
   return count ? fmt::format("{:.0f}", value) : fmt::format("{:.1f}%", 100 * value);
 }
 
-std::string asked(const Gate& gate) {
+std::string required_text(const Gate& gate) {
   return fmt::format("{} {}", gate.at_least ? "at least" : "at most",
                      in_words(gate.figure, gate.limit));
 }
 
-/// Adds the gates that the roofline gives for a problem that fills the GPU.
+/// Adds the gates derived from the roofline, for a problem that fills the GPU.
 void add_roofline(std::vector<Gate>& gates, const ProfileGate& demand, const Work& work,
                   const Ceilings& ceilings, const gpu::DeviceInfo& device) {
   const Roofline line = roofline(demand, work, ceilings, device);
@@ -65,61 +66,62 @@ void add_roofline(std::vector<Gate>& gates, const ProfileGate& demand, const Wor
                    100 * demand.reach, line.matrix * 1e6, line.special * 1e6, line.memory * 1e6,
                    seconds * 1e6)});
   if (line.memory > line.matrix + line.special) {
-    // The data written last is still in the L2 cache at the end.
+    // The data written last remains in the L2 cache.
     const double kept = std::min(0.5, static_cast<double>(device.l2_bytes) / work.bytes);
     gates.push_back(
         {"dram_bytes_per_second", true,
          demand.reach * (1 - kept) * ceilings.copy_bytes_per_second * line.memory / seconds,
-         fmt::format("device memory bounds it: {:.0f}% of what its operands need at the "
-                     "copy rate of {:.0f} GB/s, less {:.0f}% that the L2 cache keeps",
+         fmt::format("bound by device memory: {:.0f}% of the operands' traffic at the copy "
+                     "rate of {:.0f} GB/s, minus {:.0f}% that stay in the L2 cache",
                      100 * demand.reach, ceilings.copy_bytes_per_second * 1e-9, 100 * kept)});
   } else if (demand.min_matrix == 0) {
     const double per_clock = matrix_rate(device.arch()) * (work.one_byte ? 2 : 1);
     const double peak =
-        std::max(per_clock * device.sm_count * clock(device), ceiling_of(work, ceilings));
+        std::max(per_clock * device.sm_count * max_clock(device), peak_rate(work, ceilings));
     gates.push_back({"matrix_units", true, demand.reach * work.flops / peak / seconds,
-                     fmt::format("the SMs bound it: {:.0f}% of the cycles that its products need "
+                     fmt::format("bound by the SMs: {:.0f}% of the cycles that the products take "
                                  "at the highest clock, {:.1f} of {:.1f} us",
                                  100 * demand.reach, work.flops / peak * 1e6, seconds * 1e6)});
   }
-  constexpr double kMoreBytes = 1.15;  // edges of tiles and sectors
+  constexpr double kMoreBytes = 1.15;  // tolerance for partial tiles and sectors
   const double bytes = demand.reads * work.bytes;
   if (bytes > 4.0 * static_cast<double>(device.l2_bytes)) {
     gates.push_back({"dram_bytes", false, kMoreBytes * bytes,
                      demand.reads == 1
                          ? "each operand is read or written once"
-                         : fmt::format("its operands pass {:.0f} times", demand.reads)});
+                         : fmt::format("the operands are read {:.0f} times", demand.reads)});
   }
 }
 
-/// Adds limits for warp stalls. No design stalls on full queues or fences on purpose.
+/// Adds limits for warp stalls. No kernel's design requires stalls on full queues or fences.
 void add_stalls(std::vector<Gate>& gates, const ProfileGate& demand) {
   constexpr double kQueue = 0.10;
   constexpr double kFence = 0.05;
   const auto add = [&](const char* figure, double limit, const char* model) {
     gates.push_back({figure, false, limit, model});
   };
-  add("stall_membar", kFence, "one fence a tile at most, never one a row");
-  add("stall_lg_throttle", kQueue, "global memory is accessed 16 bytes a lane, or by TMA");
-  add("stall_mio_throttle", kQueue, "shared memory is accessed 16 bytes a lane");
-  add("stall_drain", kQueue, "stores are whole sectors, and done long before the end");
+  add("stall_membar", kFence, "at most one fence per tile, never one per row");
+  add("stall_lg_throttle", kQueue, "global memory is accessed with 16 bytes per lane, or by TMA");
+  add("stall_mio_throttle", kQueue, "shared memory is accessed with 16 bytes per lane");
+  add("stall_drain", kQueue, "stores write whole sectors and finish long before the end");
   add("stall_barrier", demand.max_barrier,
-      demand.max_barrier > kQueue ? "warpgroups take turns, each waiting for the other's half"
-                                  : "warps should rarely wait for each other");
+      demand.max_barrier > kQueue
+          ? "warpgroups alternate, so that each waits for the other half of the time"
+          : "warps should rarely wait for each other");
 }
 
 }  // namespace
 
 std::string GateResult::words() const {
   return fmt::format("{} {}, {} required", gate.figure, in_words(gate.figure, reading),
-                     asked(gate));
+                     required_text(gate));
 }
 
 bool GateReport::passed() const {
   return std::ranges::all_of(results, &GateResult::passed);
 }
 
-Work work_of(const Workload& workload) {
+Work needed_work(const Workload& workload) {
   return {.what = workload.describe(),
           .flops = workload.flops(),
           .bytes = static_cast<double>(workload.bytes()),
@@ -132,20 +134,21 @@ double Roofline::seconds() const {
 
 Roofline roofline(const ProfileGate& demand, const Work& work, const Ceilings& ceilings,
                   const gpu::DeviceInfo& device) {
-  constexpr double kShown = 0.5;  // share of the exponentials that is not hidden behind products
-  const double matrix = ceiling_of(work, ceilings);
+  constexpr double kShown = 0.5;  // share of the exponentials that does not overlap with products
+  const double matrix = peak_rate(work, ceilings);
   if (matrix == 0 || ceilings.copy_bytes_per_second == 0) {
     fail("{} has no gates without the GPU's ceilings, which could not be measured", work.what);
   }
   return {.matrix = work.flops / (matrix * demand.matrix_rate),
           .special = kShown * demand.exponentials /
                      (gpu::arch_up_to(device.arch(), gpu::kArchs).exponentials * device.sm_count *
-                      clock(device)),
+                      max_clock(device)),
           .memory = demand.reads * work.bytes / ceilings.copy_bytes_per_second};
 }
 
-std::vector<Gate> gates_of(const ProfileGate& demand, const Work& work, const Ceilings& ceilings,
-                           const gpu::DeviceInfo& device, int threads) {
+std::vector<Gate> derive_gates(const ProfileGate& demand, const Work& work,
+                               const Ceilings& ceilings, const gpu::DeviceInfo& device,
+                               int threads) {
   std::vector<Gate> gates;
   if (demand.reach > 0) {
     add_roofline(gates, demand, work, ceilings, device);
@@ -163,8 +166,8 @@ std::vector<Gate> gates_of(const ProfileGate& demand, const Work& work, const Ce
   if (demand.min_occupancy > 0) {
     gates.push_back({"occupancy_reached", true, demand.min_occupancy,
                      demand.min_occupancy < 0.7
-                         ? "of the producer's four warps three end at once; the others stay"
-                         : "of the warps that fit: as many CTAs as the SMs take, to the end"});
+                         ? "three of the producer's four warps exit at once; all other warps stay"
+                         : "all CTAs that fit into the SMs are resident until the end"});
   }
   const int ctas = demand.ctas_per_sm;
   const auto all = static_cast<double>(device.shared_bytes_per_block) + kSystemShared;
@@ -179,7 +182,7 @@ std::vector<Gate> gates_of(const ProfileGate& demand, const Work& work, const Ce
   return gates;
 }
 
-Profile in_one(std::span<const Profile> launches) {
+Profile merge_launches(std::span<const Profile> launches) {
   Profile whole = *std::ranges::max_element(
       launches, {}, [](const Profile& profile) { return profile["seconds"]; });
   const auto sum = [&](std::string_view figure) {
@@ -240,7 +243,7 @@ std::string to_text(const GateReport& report) {
   for (const GateResult& result : report.results) {
     text += fmt::format("  {} {:<22} {:>11}  {:<21}  {}\n", result.passed ? "pass" : "MISS",
                         result.gate.figure, in_words(result.gate.figure, result.reading),
-                        asked(result.gate), result.gate.model);
+                        required_text(result.gate), result.gate.model);
   }
   return text;
 }
@@ -251,11 +254,11 @@ std::optional<std::size_t> next_to_measure(std::span<const std::string_view> ker
       reports.back().seconds > reports.front().seconds || reports.size() > kernels.size()) {
     return std::nullopt;
   }
-  const auto found = std::ranges::find_if(kernels, [&](std::string_view kernel) {
+  const auto match = std::ranges::find_if(kernels, [&](std::string_view kernel) {
     return std::ranges::find(reports, kernel, &GateReport::kernel) == reports.end();
   });
-  return found == kernels.end() ? std::nullopt
-                                : std::optional(static_cast<std::size_t>(found - kernels.begin()));
+  return match == kernels.end() ? std::nullopt
+                                : std::optional(static_cast<std::size_t>(match - kernels.begin()));
 }
 
 std::vector<ProfileGate> levels_without_gates(const Card& card, const ProfileGate& missed) {

@@ -1,7 +1,7 @@
-// Gates: limits that the kernels of a card have to meet under the profiler.
+// Gates: limits that a card's kernels have to meet under the profiler.
 //
-// The limits follow from a model of the problem, the GPU and the kernel's design, never from what a
-// kernel has reached; docs/laboratory.md describes the model.
+// The limits are derived from a model of the problem, the GPU and the kernel's design, and never
+// from measurements of a kernel. docs/laboratory.md describes the model.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace fovea::lab {
 /// A limit for one figure in a profile.
 struct Gate {
   std::string figure;     // "matrix_units"
-  bool at_least = false;  // false: at most
+  bool at_least = false;  // whether the limit is a minimum, not a maximum
   double limit = 0.0;
   std::string model;  // derivation of the limit
 };
@@ -52,49 +52,51 @@ struct Work {
   std::string what;
   double flops = 0.0;
   double bytes = 0.0;     // bytes of all operands
-  bool one_byte = false;  // the matrix units have one-byte operands
+  bool one_byte = false;  // whether the matrix units' operands have one byte
 };
-[[nodiscard]] Work work_of(const Workload& workload);
+[[nodiscard]] Work needed_work(const Workload& workload);
 
-/// The times in seconds that a problem takes on a GPU that reaches its ceilings.
+/// The times in seconds that a problem takes if the GPU reaches its ceilings.
 struct Roofline {
-  double matrix = 0.0;   // of products, at the rate of the kernel's instructions
-  double special = 0.0;  // of other work of the SMs: half of the exponentials
-  double memory = 0.0;   // of all operands, each read or written once
-  /// Returns the root of the sum of squares, since units that are both nearly busy wait for each
-  /// other.
+  double matrix = 0.0;   // time of the products, at the rate of the kernel's instructions
+  double special = 0.0;  // time of half of the exponentials, which does not overlap with products
+  double memory = 0.0;   // time for the traffic of all operands
+  /// Returns the root of the sum of the squares, since the SMs and the memory wait for each other
+  /// if both are busy.
   [[nodiscard]] double seconds() const;
 };
 [[nodiscard]] Roofline roofline(const ProfileGate& demand, const Work& work,
                                 const Ceilings& ceilings, const gpu::DeviceInfo& device);
 
 /// Returns the gates for a case whose CTAs have this many threads.
-[[nodiscard]] std::vector<Gate> gates_of(const ProfileGate& demand, const Work& work,
-                                         const Ceilings& ceilings, const gpu::DeviceInfo& device,
-                                         int threads);
+[[nodiscard]] std::vector<Gate> derive_gates(const ProfileGate& demand, const Work& work,
+                                             const Ceilings& ceilings,
+                                             const gpu::DeviceInfo& device, int threads);
 
-/// Merges several launches: seconds and bytes are added, shares weighted by time, and other figures
-/// taken from the longest launch; adds the figures that gates need: occupancy_reached, dram_bytes.
-[[nodiscard]] Profile in_one(std::span<const Profile> launches);
+/// Merges several launches: adds seconds and bytes, averages shares weighted by time, and takes
+/// other figures from the longest launch. Adds two figures for the gates, occupancy_reached and
+/// dram_bytes.
+[[nodiscard]] Profile merge_launches(std::span<const Profile> launches);
 
 /// Evaluates the gates on a profile.
 [[nodiscard]] GateReport judge_gates(const Card& card, const ProfileGate& demand,
                                      std::span<const Gate> gates, const Profile& profile);
 
-/// Returns a table for people, one line per gate.
+/// Returns a table with a line per gate, to be printed.
 [[nodiscard]] std::string to_text(const GateReport& report);
-/// Returns the index of the next kernel to measure, in decreasing order of expected speed after
-/// those measured so far, of which the first is the launcher's choice. Returns none once a kernel
-/// has reached its gates, or if the last one took longer than the first.
+/// Returns the index of the next kernel to measure. `kernels` are in decreasing order of expected
+/// speed, and `reports` are those of the kernels measured so far, the launcher's choice first.
+/// Returns std::nullopt if a kernel has met its gates, or if the last one took longer than the
+/// first.
 [[nodiscard]] std::optional<std::size_t> next_to_measure(std::span<const std::string_view> kernels,
                                                          std::span<const GateReport> reports);
 
-/// Returns the levels without gates for this case, the fastest first. When a level misses a gate,
-/// these are measured without limits, since their times decide whether they run in its place.
+/// Returns the levels without gates for this case, fastest first. If a level misses a gate, these
+/// levels are measured without limits, since their times decide whether they replace it.
 [[nodiscard]] std::vector<ProfileGate> levels_without_gates(const Card& card,
                                                             const ProfileGate& missed);
 
-/// Returns the record that the choice of kernels reads (src/gpu/launch/gate_record.hpp).
+/// Returns the record that the launchers read to choose kernels (src/gpu/launch/gate_record.hpp).
 [[nodiscard]] std::string to_json(const gpu::DeviceInfo& device, const Ceilings& ceilings,
                                   std::span<const GateReport> reports);
 

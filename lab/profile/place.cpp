@@ -34,14 +34,15 @@ struct Frame {
   [[nodiscard]] bool operator==(const Frame&) const = default;
 };
 
-/// An instruction and its source locations, from the innermost inlined function to the outermost.
+/// An instruction and its source locations, from the innermost inlined function to the outermost
+/// one.
 struct Code {
   std::string text;
   std::vector<Frame> frames;
 };
 
 /// Returns the opcode of an instruction, without its predicate.
-std::string operation_of(const std::string& text) {
+std::string parse_opcode(const std::string& text) {
   std::istringstream words(text);
   std::string word;
   words >> word;
@@ -51,32 +52,34 @@ std::string operation_of(const std::string& text) {
   return word.substr(0, word.find(';'));
 }
 
-/// A wait for an mbarrier compiles to a test, a branch, and a loop elsewhere that repeats the test;
-/// only the loop has the source line of the wait. Copies that line to the test and the branch.
-void wait_where_asked(std::vector<Code>& code, const std::map<std::string, std::size_t>& labels) {
-  constexpr std::size_t kNear = 4;  // maximal distance in instructions
-  const auto asks = [&](std::size_t i) {
+/// Copies the source location of each wait for an mbarrier to the wait's first test and branch. The
+/// wait compiles to a test, a branch, and a loop elsewhere that repeats the test, of which only the
+/// loop has the location.
+void copy_wait_locations(std::vector<Code>& code,
+                         const std::map<std::string, std::size_t>& labels) {
+  constexpr std::size_t kMaxDistance = 4;  // maximal distance in instructions
+  const auto is_test = [&](std::size_t i) {
     return i < code.size() && code[i].text.find("TRYWAIT") != std::string::npos;
   };
   for (std::size_t i = 1; i < code.size(); ++i) {
     const std::string& text = code[i].text;
     const auto label = text.find("`(");
-    if (!text.starts_with('@') || label == std::string::npos || operation_of(text) != "BRA") {
+    if (!text.starts_with('@') || label == std::string::npos || parse_opcode(text) != "BRA") {
       continue;
     }
-    std::size_t question = i - 1;  // the nearest test that sets the branch's predicate
+    std::size_t test = i - 1;  // index of the nearest test that sets the branch's predicate
     const std::string predicate = text.substr(text.find('P'), 2) + ",";
-    while (question > 0 && i - question < 3 * kNear &&
-           code[question].text.find(" " + predicate) == std::string::npos) {
-      --question;
+    while (test > 0 && i - test < 3 * kMaxDistance &&
+           code[test].text.find(" " + predicate) == std::string::npos) {
+      --test;
     }
     const auto target = labels.find(text.substr(label + 2, text.find(')') - label - 2));
-    if (!asks(question) || target == labels.end()) {
+    if (!is_test(test) || target == labels.end()) {
       continue;
     }
-    for (std::size_t loop = target->second; loop < target->second + kNear; ++loop) {
-      if (asks(loop)) {
-        code[question].frames = code[loop].frames;
+    for (std::size_t loop = target->second; loop < target->second + kMaxDistance; ++loop) {
+      if (is_test(loop)) {
+        code[test].frames = code[loop].frames;
         code[i].frames = code[loop].frames;
         break;
       }
@@ -84,19 +87,20 @@ void wait_where_asked(std::vector<Code>& code, const std::map<std::string, std::
   }
 }
 
-/// Returns the instructions of a kernel in order.
-std::vector<Code> code_of(const std::string& disassembly) {
+/// Returns the instructions of a kernel in program order.
+std::vector<Code> read_code(const std::string& disassembly) {
   std::vector<Code> all;
   std::map<std::string, std::size_t> labels;
   std::vector<Frame> frames;
-  bool fresh = true;  // whether the next location starts a new instruction's list
+  // Whether the next source location is the first one of an instruction.
+  bool is_first_location = true;
   std::istringstream lines(disassembly);
   for (std::string line; std::getline(lines, line);) {
     constexpr std::string_view kPlace = "//## File \"";
     if (const auto mark = line.find(kPlace); mark != std::string::npos) {
-      if (fresh) {
+      if (is_first_location) {
         frames.clear();
-        fresh = false;
+        is_first_location = false;
       }
       const auto file = mark + kPlace.size();
       const auto file_end = line.find('"', file);
@@ -105,29 +109,30 @@ std::vector<Code> code_of(const std::string& disassembly) {
     } else if (count_instructions(line).size() == 1) {
       const auto text = line.find("*/") + 2;
       all.push_back({line.substr(line.find_first_not_of(" \t", text)), frames});
-      fresh = true;
+      is_first_location = true;
     } else if (line.starts_with('.') && line.ends_with(':')) {
       labels[line.substr(0, line.size() - 1)] = all.size();
     }
   }
-  wait_where_asked(all, labels);
+  copy_wait_locations(all, labels);
   return all;
 }
 
-/// Returns whether a location is in a wrapper around instructions, not in the kernel that uses it.
-bool is_vocabulary(const Frame& frame) {
+/// Returns whether a location is in a wrapper around instructions rather than in a kernel that
+/// calls it.
+bool is_wrapper(const Frame& frame) {
   return !frame.in("kernels/") || frame.in("kernels/ptx/") || frame.in("kernels/pipe/");
 }
 
-/// Returns the text of the line, if its file is among the sources.
-std::string line_of(const Frame& frame, const std::map<std::string, std::string>& sources) {
+/// Returns the text of the line, or "" if its file is not among the sources.
+std::string source_line(const Frame& frame, const std::map<std::string, std::string>& sources) {
   const auto folder = frame.file.rfind("kernels/");
-  const auto found =
+  const auto match =
       folder == std::string::npos ? sources.end() : sources.find(frame.file.substr(folder));
-  if (found == sources.end()) {
+  if (match == sources.end()) {
     return {};
   }
-  std::istringstream lines(found->second);
+  std::istringstream lines(match->second);
   std::string line;
   for (int i = 0; i < frame.line && std::getline(lines, line); ++i) {
   }
@@ -138,31 +143,31 @@ std::string line_of(const Frame& frame, const std::map<std::string, std::string>
 void add(Samples& to, const Samples& from) {
   to.share += from.share;
   for (const auto& [reason, share] : from.stalls) {
-    const auto found = std::ranges::find(to.stalls, reason, &Shares::value_type::first);
-    if (found == to.stalls.end()) {
+    const auto match = std::ranges::find(to.stalls, reason, &Shares::value_type::first);
+    if (match == to.stalls.end()) {
       to.stalls.emplace_back(reason, share);
     } else {
-      found->second += share;
+      match->second += share;
     }
   }
 }
 
-/// Returns the largest groups of samples, without those too small to list.
+/// Returns the largest groups of samples, without those below kMinShare.
 std::vector<Samples> largest(std::map<std::string, Samples> all) {
-  std::vector<Samples> kept;
+  std::vector<Samples> result;
   for (auto& [key, samples] : all) {
     if (samples.share >= kMinShare) {
       sort_largest_first(samples.stalls, &Shares::value_type::second);
-      kept.push_back(std::move(samples));
+      result.push_back(std::move(samples));
     }
   }
-  sort_largest_first(kept, &Samples::share);
-  kept.resize(std::min(kept.size(), kMaxPlaces));
-  return kept;
+  sort_largest_first(result, &Samples::share);
+  result.resize(std::min(result.size(), kMaxPlaces));
+  return result;
 }
 
-/// Returns how many of the outermost frames nearly all samples have in common: the entry and what
-/// it forwards to. The next frame distinguishes the roles.
+/// Returns the number of outermost frames that nearly all samples have in common: the entry point
+/// and the functions that it forwards to. The next frame distinguishes the roles.
 std::size_t common_depth(const std::vector<Code>& code, const Profile& profile) {
   constexpr double kNearlyAll = 0.95;
   for (std::size_t depth = 0;; ++depth) {
@@ -190,9 +195,9 @@ std::size_t common_depth(const std::vector<Code>& code, const Profile& profile) 
 void place(Profile& profile, const std::string& disassembly,
            const std::map<std::string, std::string>& sources) {
   profile.no_places.clear();
-  const std::vector<Code> code = code_of(disassembly);
+  const std::vector<Code> code = read_code(disassembly);
   const auto same = [](const Code& instruction, const Samples& other) {
-    return operation_of(instruction.text) == operation_of(other.text);
+    return parse_opcode(instruction.text) == parse_opcode(other.text);
   };
   if (!std::ranges::equal(code, profile.instructions, same)) {
     profile.no_places =
@@ -213,24 +218,24 @@ void place(Profile& profile, const std::string& disassembly,
     }
     const Samples& samples = profile.instructions[i];
     const Frame& outer = frames[frames.size() - std::min(frames.size(), common + 1)];
-    const auto frame_of_kernel = std::ranges::find_if_not(frames, is_vocabulary);
+    const auto frame_of_kernel = std::ranges::find_if_not(frames, is_wrapper);
     const Frame& inner = frame_of_kernel == frames.end() ? frames.back() : *frame_of_kernel;
     Samples& role = roles[outer.text()];
     if (role.where.empty()) {
-      const std::string line = line_of(outer, sources);
+      const std::string line = source_line(outer, sources);
       role.where = line.empty() ? outer.text() : fmt::format("{} `{}`", outer.text(), line);
     }
     add(role, samples);
     Samples& place_samples = places[inner.text() + " " + role.where];
     if (place_samples.where.empty()) {
-      const std::string line = line_of(inner, sources);
+      const std::string line = source_line(inner, sources);
       place_samples.where = inner.text();
       place_samples.role = role.where;
       place_samples.text = line.empty() ? samples.text : line;
     }
     add(place_samples, samples);
     if (place_samples.text.find("mbarrier_wait") != std::string::npos) {
-      // Kernels name the two mbarriers of a stage "full" and "empty".
+      // The two mbarriers of a stage are named "full" and "empty" in kernels.
       full += place_samples.text.find("full") != std::string::npos ? samples.share : 0;
       empty += place_samples.text.find("empty") != std::string::npos ? samples.share : 0;
     }

@@ -1,4 +1,4 @@
-// Runs Nsight Compute on a child of this program, and interprets its counters.
+// Runs Nsight Compute on a child process of this program, and interprets its counters.
 #include "lab/profile/profile.hpp"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Assigns source locations to a profile: compiles the kernel again with line information, which
+/// Assigns source locations to a profile. Compiles the kernel again with line information, which
 /// does not change the machine code.
 void find_places(Profile& profile, const CaseSpec& spec, int arch) {
   const auto* const info = std::ranges::find(gpu::kKernels, profile.kernel, &gpu::KernelInfo::name);
@@ -41,7 +41,7 @@ void find_places(Profile& profile, const CaseSpec& spec, int arch) {
     if (spec.sources.empty() && spec.changes.empty() && image != nullptr) {
       const std::vector<std::byte> cubin = assemble_with_lines(*image).cubin;
       const std::string listing = disassemble(cubin, {"-gi", "-c"}, image->name);
-      place(profile, std::string(listing_of(listing, image->name)),
+      place(profile, std::string(kernel_listing(listing, image->name)),
             KernelSources::built_in().files());
       return;
     }
@@ -53,7 +53,7 @@ void find_places(Profile& profile, const CaseSpec& spec, int arch) {
       value = changed == spec.changes.end() ? value : changed->second;
     }
     const CompiledKernel compiled =
-        compile(sources, kernel, values, {.target = target_of(kernel, arch), .lines = true});
+        compile(sources, kernel, values, {.target = compile_target(kernel, arch), .lines = true});
     place(profile, disassemble(compiled.image, {"-gi", "-c"}), sources.files());
   } catch (const Error& error) {
     if (profile.no_places.empty()) {
@@ -62,7 +62,7 @@ void find_places(Profile& profile, const CaseSpec& spec, int arch) {
   }
 }
 
-/// ncu's report file, removed in the destructor unless the user wants it.
+/// ncu's report file, removed in the destructor unless the user has requested it.
 class ReportFile {
  public:
   explicit ReportFile(const std::string& kept)
@@ -112,15 +112,16 @@ std::string_view chief_reason(const Samples& samples) {
 std::string why_ncu_failed(const ProcessResult& result) {
   const std::string text = result.output + result.errors;
   if (result.timed_out) {
-    return "ncu did not end in time";
+    return "ncu exceeded its time limit";
   }
   if (text.find("ERR_NVGPUCTRPERM") != std::string::npos) {
-    return "ncu may not read the GPU's counters (ERR_NVGPUCTRPERM): run as root, or let everyone "
-           "by loading the driver with NVreg_RestrictProfilingToAdminUsers=0";
+    return "ncu may not read the GPU's counters (ERR_NVGPUCTRPERM): run as root, or permit it to "
+           "all "
+           "users by loading the driver with NVreg_RestrictProfilingToAdminUsers=0";
   }
   if (text.find("LibraryNotLoaded") != std::string::npos) {
-    return "ncu cannot reach the GPU's counters here (LibraryNotLoaded): containers and sandboxes "
-           "have to pass them through";
+    return "ncu cannot access the GPU's counters (LibraryNotLoaded): a container or sandbox has to "
+           "give access to them";
   }
   const auto said = std::find_if_not(text.begin(), text.end(),
                                      [](unsigned char c) { return std::isspace(c) != 0; });
@@ -132,11 +133,11 @@ std::vector<Profile> profile(const CaseSpec& spec, int device_index, const std::
                              const std::string& report, StopFlag stop) {
   constexpr double kMaxSeconds = 300;
   const std::unique_ptr<gpu::Device> device = gpu::open_cuda_device(device_index);
-  const Case& found = find_case(*spec.card, spec.case_name);
+  const Case& card_case = find_case(*spec.card, spec.case_name);
   const Subject subject = {.machine = machine_json(device->info()),
                            .card = spec.card->name,
-                           .case_name = found.name,
-                           .problem = found.make(spec.seed)->describe(),
+                           .case_name = card_case.name,
+                           .problem = card_case.make(spec.seed)->describe(),
                            .plan = spec.plan,
                            .level = spec.level,
                            .sources = spec.sources,
@@ -154,12 +155,12 @@ std::vector<Profile> profile(const CaseSpec& spec, int device_index, const std::
         "LaunchStats", "SourceCounters"}) {
     command.insert(command.end(), {"--section", section});
   }
-  // Counters are requested by name as well, since the sections lack some of them on some GPUs.
+  // Counters are also requested by name, since the sections do not contain all of them on all GPUs.
   command.insert(command.end(),
                  {"--metrics", fmt::format("{}", fmt::join(counters_to_ask(), ","))});
   command.insert(command.end(),
                  {program, "kernel", "run", spec.card->name, "--gpu", std::to_string(device_index),
-                  "--times", "1"});  // independent of the environment
+                  "--times", "1"});  // explicit, to be independent of the environment
   const std::string changes = spec.changes.empty() ? "" : Json(spec.changes).dump();
   for (const auto& [option, value] :
        {std::pair{"--case", spec.case_name}, std::pair{"--level", spec.level},
@@ -177,7 +178,7 @@ std::vector<Profile> profile(const CaseSpec& spec, int device_index, const std::
   const std::string source = page(file.path(), {"source", "--print-source", "sass"}, stop);
   std::vector<Profile> profiles = read_profile(raw, source);
   if (profiles.empty()) {
-    fail("ncu saw no kernel of {}", spec.card->name);
+    fail("ncu recorded no kernel of {}", spec.card->name);
   }
   for (Profile& profiled : profiles) {
     profiled.subject = subject;
@@ -187,7 +188,7 @@ std::vector<Profile> profile(const CaseSpec& spec, int device_index, const std::
 }
 
 std::string verdict(const Profile& profile) {
-  constexpr double kFull = 0.8;  // share of a unit's peak; more is rare over a whole launch
+  constexpr double kFull = 0.8;  // share of its peak from which a unit counts as saturated
   const std::array<std::pair<double, std::string_view>, 5> units = {{
       {profile["matrix_units"], "the matrix units"},
       {profile["issue"], "instruction issue"},
@@ -198,12 +199,12 @@ std::string verdict(const Profile& profile) {
   const auto& [share, unit] = *std::ranges::max_element(units);
   std::string text =
       share >= kFull
-          ? fmt::format("bound by {}: busy {} of the time", unit, percent(share))
+          ? fmt::format("bound by {}, busy {} of the time", unit, percent(share))
           : fmt::format("bound by latency: no unit is saturated; the busiest is {} with {}", unit,
                         percent(share));
-  // "not_selected" is not a wait. A fixed latency has no other unit as its cause: if it comes
-  // first, the next reason is reported as well.
-  std::string_view before = "; warps wait most for";
+  // "not_selected" is not a wait. If the first reason is "wait", an instruction's fixed latency,
+  // the next reason is reported as well, since no unit causes fixed latencies.
+  std::string_view before = "; warps mostly wait for";
   for (const auto& [reason, waiting] : profile.stalls) {
     if (reason == "not_selected") {
       continue;
@@ -234,11 +235,11 @@ std::string to_text(const Profile& profile) {
       percent(profile["bank_conflict_share"]), profile["bytes_per_store_sector"],
       percent(profile["predicated_off"]));
   constexpr std::size_t kMaxFindings = 3;
-  const std::vector<Finding> found = findings(profile);
-  if (found.empty()) {
+  const std::vector<Finding> all_findings = findings(profile);
+  if (all_findings.empty()) {
     text += "  no rule applies\n";
   }
-  for (const Finding& finding : found | std::views::take(kMaxFindings)) {
+  for (const Finding& finding : all_findings | std::views::take(kMaxFindings)) {
     std::string seen;
     for (const auto& [figure, value] : finding.seen) {
       seen += (seen.empty() ? "" : ", ") + figure_in_words(figure, value);
@@ -251,7 +252,7 @@ std::string to_text(const Profile& profile) {
   }
   for (const auto& [reason, share] : profile.stalls) {
     if (share >= 0.005) {
-      text += fmt::format("  {:>4} of waiting: {} ({})\n", percent(share), stall_in_words(reason),
+      text += fmt::format("  {:>4} of stalls: {} ({})\n", percent(share), stall_in_words(reason),
                           reason);
     }
   }
@@ -259,7 +260,7 @@ std::string to_text(const Profile& profile) {
     text += fmt::format("  no source locations: {}\n", profile.no_places);
   }
   for (const Samples& role : profile.roles) {
-    text += fmt::format("  {:>4} of samples in {}, most waiting for {}\n", percent(role.share),
+    text += fmt::format("  {:>4} of samples in {}, mostly waiting for {}\n", percent(role.share),
                         role.where, chief_reason(role));
   }
   for (const Samples& place : profile.places) {
@@ -277,14 +278,14 @@ std::string to_json(const Profile& profile) {
     }
     return json;
   };
-  Json found = Json::array();
+  Json finding_list = Json::array();
   for (const Finding& finding : findings(profile)) {
-    found.push_back({{"rule", finding.rule->name},
-                     {"seen", shares(finding.seen)},
-                     {"means", finding.rule->means},
-                     {"try", finding.rule->attempt},
-                     {"parameter", finding.rule->parameter},
-                     {"strength", finding.strength}});
+    finding_list.push_back({{"rule", finding.rule->name},
+                            {"seen", shares(finding.seen)},
+                            {"means", finding.rule->means},
+                            {"try", finding.rule->attempt},
+                            {"parameter", finding.rule->parameter},
+                            {"strength", finding.strength}});
   }
   Json roles = Json::array();
   for (const Samples& role : profile.roles) {
@@ -321,7 +322,7 @@ std::string to_json(const Profile& profile) {
       {"stalls", shares(profile.stalls)},
       {"no_places", profile.no_places},
       {"roles", std::move(roles)},
-      {"findings", std::move(found)},
+      {"findings", std::move(finding_list)},
       {"places", std::move(places)}};
   return json.dump(1);
 }

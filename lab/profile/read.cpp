@@ -1,4 +1,4 @@
-// Parses Nsight Compute's pages: counters by name, and samples by instruction.
+// Parses the counters and the samples in Nsight Compute's pages.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -42,7 +42,7 @@ std::vector<Row> parse_csv(std::string_view text) {
   return rows;
 }
 
-/// Parses a number; none for "", "n/a" and "nan".
+/// Parses a number. Returns std::nullopt for "", "n/a" and "nan".
 std::optional<double> number(std::string text) {
   std::erase(text, ',');
   char* end = nullptr;
@@ -55,18 +55,18 @@ double count(const std::string& text) {
   return number(text).value_or(0.0);
 }
 
-double scale_of(std::string_view unit) {
+double unit_scale(std::string_view unit) {
   static const std::map<std::string_view, double> units = {
       {"%", 0.01},          {"ns", 1e-9},      {"us", 1e-6},      {"ms", 1e-3},
       {"nsecond", 1e-9},    {"usecond", 1e-6}, {"msecond", 1e-3}, {"Kbyte", 1e3},
       {"Mbyte", 1e6},       {"Gbyte", 1e9},    {"Tbyte", 1e12},   {"Kbyte/block", 1e3},
       {"Mbyte/block", 1e6}, {"Kbyte/s", 1e3},  {"Mbyte/s", 1e6},  {"Gbyte/s", 1e9},
       {"Tbyte/s", 1e12}};
-  const auto found = units.find(unit);
-  return found == units.end() ? 1.0 : found->second;
+  const auto match = units.find(unit);
+  return match == units.end() ? 1.0 : match->second;
 }
 
-/// One kernel's counters by name, converted to base units.
+/// A kernel's counters by name, converted to base units.
 class Counters {
  public:
   Counters(const Row& names, const Row& units, const Row& values) {
@@ -74,26 +74,25 @@ class Counters {
       values_[names[i]] = {values[i], units[i]};
     }
   }
-  /// Throws if this GPU or this ncu has no such counter: a missing count is not zero.
+  /// Returns a counter's value. Throws fovea::Error if the GPU or ncu does not support the counter.
   double operator()(const std::string& name) {
-    const auto found = values_.find(name);
-    if (found == values_.end()) {
-      fail("this version of ncu has no counter {}, so its report cannot be read", name);
+    const auto match = values_.find(name);
+    if (match == values_.end()) {
+      fail("cannot read ncu's report: it has no counter {}", name);
     }
-    const auto& [text, unit] = found->second;
+    const auto& [text, unit] = match->second;
     const std::optional<double> value = number(text);
     if (!value.has_value()) {
-      fail("the counter {} has the value '{}' instead of a number: this GPU does not support it",
-           name, text);
+      fail("this GPU does not support the counter {}: its value is '{}'", name, text);
     }
-    return used_[name] = *value * scale_of(unit);
+    return used_[name] = *value * unit_scale(unit);
   }
   [[nodiscard]] bool has(const std::string& name) const { return values_.contains(name); }
   [[nodiscard]] std::string text(const std::string& name) const {
-    const auto found = values_.find(name);
-    return found == values_.end() ? "" : found->second.first;
+    const auto match = values_.find(name);
+    return match == values_.end() ? "" : match->second.first;
   }
-  /// Returns the counters that were read.
+  /// Returns the values of the counters read so far.
   [[nodiscard]] const std::map<std::string, double>& used() const { return used_; }
 
  private:
@@ -108,20 +107,21 @@ struct Stall {
 constexpr std::array kStalls = {
     Stall{"long_scoreboard", "long_sb", "data from L1, L2 or device memory"},
     Stall{"short_scoreboard", "short_sb", "shared memory or a special function"},
-    Stall{"barrier", "barrier", "other warps at a barrier, or products of wgmma"},
+    Stall{"barrier", "barrier", "other warps at a barrier, or wgmma products"},
     Stall{"gmma", "gmma", "the matrix units"},
     Stall{"wait", "wait", "an instruction's fixed latency"},
     Stall{"math_pipe_throttle", "math", "a busy arithmetic unit"},
     Stall{"mio_throttle", "mio", "the queue to shared memory"},
     Stall{"lg_throttle", "lg", "the queue to global memory"},
     Stall{"tex_throttle", "tex", "the queue to the texture unit"},
-    Stall{"branch_resolving", "branch_resolving", "a branch, as when polling a barrier in memory"},
-    Stall{"no_instruction", "no_inst", "instructions to be fetched"},
-    Stall{"not_selected", "not_selected", "their turn: another warp issued"},
+    Stall{"branch_resolving", "branch_resolving",
+          "a branch, such as in a loop that polls a barrier"},
+    Stall{"no_instruction", "no_inst", "fetching of instructions"},
+    Stall{"not_selected", "not_selected", "selection by the scheduler"},
     Stall{"dispatch_stall", "dispatch", "the dispatcher"},
     Stall{"membar", "membar", "a memory fence"},
-    Stall{"drain", "drain", "stores to drain"},
-    Stall{"imc_miss", "imc", "constants to be fetched"},
+    Stall{"drain", "drain", "completion of stores"},
+    Stall{"imc_miss", "imc", "fetching of constants"},
     Stall{"sleeping", "sleep", "a nanosleep"},
     Stall{"misc", "misc", "something else"},
 };
@@ -130,9 +130,9 @@ double ratio(double value, double whole) {
   return whole > 0 ? value / whole : 0.0;
 }
 
-/// Returns the shares of all waiting warps by reason, for the reasons that this GPU has; those for
-/// Hopper's matrix units exist only there.
-Shares stalls_of(Counters& counters) {
+/// Returns the shares of waiting warps by reason, without the reason "gmma" if the GPU is not a
+/// Hopper.
+Shares read_stalls(Counters& counters) {
   Shares stalls;
   double sum = 0;
   for (const Stall& stall : kStalls) {
@@ -151,7 +151,7 @@ Shares stalls_of(Counters& counters) {
   return stalls;
 }
 
-Profile profile_of(Counters& counters) {
+Profile make_profile(Counters& counters) {
   Profile profile;
   profile.kernel = counters.text("Kernel Name");
   auto& figures = profile.figures;
@@ -165,14 +165,14 @@ Profile profile_of(Counters& counters) {
       1 - ratio(profile["thread_instructions_on"], profile["thread_instructions"]);
   figures["spill_share"] =
       ratio(profile["local_loads"] + profile["local_stores"], profile["instructions"]);
-  double min_ctas = 64;  // more CTAs than any SM holds
+  double min_ctas = 64;  // more CTAs than fit into any SM
   for (const auto& [counter, words] :
        {std::pair{"registers", "registers"}, std::pair{"shared_mem", "shared memory"},
-        std::pair{"warps", "threads a CTA"}, std::pair{"blocks", "CTAs"},
+        std::pair{"warps", "threads per CTA"}, std::pair{"blocks", "CTAs"},
         std::pair{"barriers", "barriers"}}) {
     const std::string name = std::string("launch__occupancy_limit_") + counter;
     if (std::string_view(counter) == "barriers" && !counters.has(name)) {
-      continue;  // older versions of ncu lack it
+      continue;  // older versions of ncu do not have it
     }
     const double ctas = counters(name);
     if (ctas > 0 && ctas < min_ctas) {
@@ -182,7 +182,7 @@ Profile profile_of(Counters& counters) {
   }
   figures["ctas_per_sm"] = min_ctas;
   figures["ctas_per_sm_registers"] = counters("launch__occupancy_limit_registers");
-  profile.stalls = stalls_of(counters);
+  profile.stalls = read_stalls(counters);
   for (const auto& [reason, share] : profile.stalls) {
     figures["stall_" + reason] = share;
   }
@@ -190,20 +190,21 @@ Profile profile_of(Counters& counters) {
   return profile;
 }
 
-double share_of(const Samples& samples, std::string_view reason) {
-  const auto found = std::ranges::find(samples.stalls, reason, &Shares::value_type::first);
-  return found == samples.stalls.end() ? 0.0 : found->second;
+double stall_share(const Samples& samples, std::string_view reason) {
+  const auto match = std::ranges::find(samples.stalls, reason, &Shares::value_type::first);
+  return match == samples.stalls.end() ? 0.0 : match->second;
 }
 
-/// Distinguishes stalls that ncu merges: on Hopper, it also reports waits for products and for the
-/// cluster as barrier stalls.
+/// Distinguishes stalls that ncu merges: on Hopper, it reports waits for products and for the
+/// cluster as barrier stalls, too.
 void read_waits(Profile& profile) {
   double idle = 0;
   double barrier = 0;
   double product = 0;
   double fence = 0;
   double copy = 0;
-  int after_fence = 0;  // instructions that still depend on the fence
+  // Number of following instructions whose stalls count as waiting for the fence.
+  int after_fence = 0;
   int after_copies = 0;
   for (const Samples& instruction : profile.instructions) {
     const auto is = [&](std::string_view name) {
@@ -216,15 +217,15 @@ void read_waits(Profile& profile) {
     } else if (is("WARPGROUP.DEPBAR")) {
       product += instruction.share;
     } else {
-      barrier += share_of(instruction, "barrier");
+      barrier += stall_share(instruction, "barrier");
     }
-    fence += share_of(instruction, "membar");
+    fence += stall_share(instruction, "membar");
     if (after_fence > 0) {
-      fence +=
-          instruction.share - share_of(instruction, "membar") - share_of(instruction, "barrier");
+      fence += instruction.share - stall_share(instruction, "membar") -
+               stall_share(instruction, "barrier");
     }
     if (after_copies > 0) {
-      copy += share_of(instruction, "long_scoreboard");
+      copy += stall_share(instruction, "long_scoreboard");
     }
   }
   auto& figures = profile.figures;
@@ -244,7 +245,7 @@ void read_instructions(const std::vector<Row>& rows, std::size_t header, Profile
   const auto needed = [&](std::string_view name) {
     const std::size_t index = column(name);
     if (index == names.size()) {
-      fail("this ncu's source page has no column '{}': it cannot be read", name);
+      fail("cannot read ncu's source page: it has no column '{}'", name);
     }
     return index;
   };
@@ -254,7 +255,7 @@ void read_instructions(const std::vector<Row>& rows, std::size_t header, Profile
   if (std::ranges::none_of(kStalls, [&](const Stall& stall) {
         return column("stall_" + std::string(stall.column)) < names.size();
       })) {
-    fail("this ncu's source page has no column 'stall_*': it cannot be read");
+    fail("cannot read ncu's source page: it has no column 'stall_*'");
   }
   double sum = 0;
   double fences = 0;
@@ -299,7 +300,7 @@ std::vector<Profile> read_profile(std::string_view raw, std::string_view source)
   }
   for (auto row = header + 2; row != counters.end() && row->size() == header->size(); ++row) {
     Counters values(*header, *(header + 1), *row);
-    profiles.push_back(profile_of(values));
+    profiles.push_back(make_profile(values));
   }
   const std::vector<Row> lines = parse_csv(source);
   std::size_t next = 0;
@@ -309,7 +310,7 @@ std::vector<Profile> read_profile(std::string_view raw, std::string_view source)
     }
   }
   if (next < profiles.size()) {
-    fail("this ncu's source page has {} kernels of {}: it cannot be read", next, profiles.size());
+    fail("cannot read ncu's source page: it has {} of {} kernels", next, profiles.size());
   }
   return profiles;
 }
@@ -318,7 +319,7 @@ std::vector<std::string> counters_to_ask() {
   std::vector<std::string> names;
   for (const FigureSource& source : figure_sources()) {
     for (const std::string_view counter : {source.counter, source.per}) {
-      // Derived metrics of ncu's sections are not hardware counters.
+      // Derived metrics in ncu's sections are not hardware counters.
       if (!counter.empty() && counter.find("launch__") != 0 && counter.find("memory_") != 0 &&
           counter.find("derived__") != 0) {
         names.emplace_back(counter);
@@ -329,16 +330,16 @@ std::vector<std::string> counters_to_ask() {
 }
 
 std::string_view stall_in_words(std::string_view reason) {
-  const auto* const found = std::ranges::find(kStalls, reason, &Stall::counter);
-  return found == kStalls.end() ? reason : found->words;
+  const auto* const match = std::ranges::find(kStalls, reason, &Stall::counter);
+  return match == kStalls.end() ? reason : match->words;
 }
 
 double Profile::operator[](std::string_view figure) const {
-  const auto found = figures.find(figure);
-  if (found == figures.end()) {
-    fail("a profile has no figure '{}'", figure);
+  const auto match = figures.find(figure);
+  if (match == figures.end()) {
+    fail("the profile has no figure '{}'", figure);
   }
-  return found->second;
+  return match->second;
 }
 
 }  // namespace fovea::lab

@@ -1,4 +1,4 @@
-// Defines the rules, and evaluates which of them fire.
+// Defines the rules, and determines which of them apply.
 #include "lab/profile/rules.hpp"
 
 #include <algorithm>
@@ -13,14 +13,13 @@
 namespace fovea::lab {
 namespace {
 
-// Waiting is harmless while a unit is busy, so rules about waiting require that the unit has
-// capacity left.
-constexpr Condition kMatrixRoom = {"matrix_units", '<', 0.8};
-constexpr Condition kMemoryRoom = {"dram", '<', 0.7};
-constexpr Condition kCacheRoom = {"l2", '<', 0.8};
+// Rules about waiting require that the units are not busy, since waiting is harmless otherwise.
+constexpr Condition kMatrixNotBusy = {"matrix_units", '<', 0.8};
+constexpr Condition kMemoryNotBusy = {"dram", '<', 0.7};
+constexpr Condition kCacheNotBusy = {"l2", '<', 0.8};
 
 /// Returns the rules about warp stalls.
-std::vector<Rule> rules_of_waiting() {
+std::vector<Rule> stall_rules() {
   return {
       {.name = "scattered stores",
        .all = {{"global_stores", '>', 0},
@@ -31,36 +30,39 @@ std::vector<Rule> rules_of_waiting() {
                {"stall_lg_throttle", '>', 0.1},
                {"write_path", '>', 0.3}},
        .strength = {{"bytes_per_store_sector", 20, 6}},
-       .means = "stores are scattered: the path to L2 carries sectors of which a part is used",
+       .means = "stores are scattered: the path to L2 carries partially used sectors",
        .attempt = "stage the tile through shared memory and store it by TMA, or give each lane "
                   "adjacent columns",
        .parameter = "vector"},
       {.name = "too few warps",
        .all = {{"stall_long_scoreboard", '>', 0.3},
                {"stall_not_selected", '<', 0.05},
-               kMatrixRoom,
-               kMemoryRoom,
-               kCacheRoom},
+               kMatrixNotBusy,
+               kMemoryNotBusy,
+               kCacheNotBusy},
        .strength = {{"stall_long_scoreboard", 0.3, 1.2}},
-       .means = "warps wait for data from global memory, and too few others hide it",
-       .attempt = "prefetch what is known before the loop (bias, position); more stages; more CTAs "
+       .means = "warps wait for data from global memory, and too few other warps hide the latency",
+       .attempt = "prefetch data with known addresses (bias, position); more stages; more CTAs "
                   "per SM",
        .parameter = "ahead, stages, ctas_per_sm"},
       {.name = "fewer stages than the latency",
-       .all = {kMatrixRoom, kMemoryRoom},
+       .all = {kMatrixNotBusy, kMemoryNotBusy},
        .any = {{"full_wait", '>', 0.08}, {"copy_wait", '>', 0.08}},
        .strength = {{"full_wait", 0.08, 0.2}, {"copy_wait", 0.08, 0.2}},
        .means = "the ring is empty when consumers need data: copies start too late",
        .attempt = "more stages, or smaller ones so that more fit",
        .parameter = "stages, key_slots, tile_slots"},
       {.name = "roles out of step",
-       .all = {{"barrier_wait", '>', 0.1}, kMatrixRoom, kMemoryRoom},
+       .all = {{"barrier_wait", '>', 0.1}, kMatrixNotBusy, kMemoryNotBusy},
        .strength = {{"barrier_wait", 0.1, 0.4}},
        .means = "warps wait for each other at barriers",
        .attempt = "more stages, a finer hand-over, named barriers between pairs of warpgroups",
        .parameter = "stages, warps, kv_tile"},
       {.name = "slow epilogue",
-       .all = {{"epilogue_share", '>', 0.2}, {"epilogue_wait", '>', 0.4}, kMatrixRoom, kMemoryRoom},
+       .all = {{"epilogue_share", '>', 0.2},
+               {"epilogue_wait", '>', 0.4},
+               kMatrixNotBusy,
+               kMemoryNotBusy},
        .strength = {{"epilogue_share", 0.2, 0.6}},
        .means = "the epilogue is a chain of dependent shared-memory accesses",
        .attempt = "wider stores, two rows in flight",
@@ -70,19 +72,19 @@ std::vector<Rule> rules_of_waiting() {
        .any = {{"stall_membar", '>', 0.05}, {"fence_wait", '>', 0.08}},
        .strength = {{"stall_membar", 0.05, 0.25}, {"fence_wait", 0.08, 0.3}},
        .means = "warps wait at a fence",
-       .attempt = "one proxy fence a tile, outside the inner loop, of the narrowest scope",
+       .attempt = "one proxy fence per tile, outside the inner loop, with the narrowest scope",
        .parameter = ""},
       {.name = "narrow global accesses",
        .all = {{"stall_lg_throttle", '>', 0.1}},
        .strength = {{"stall_lg_throttle", 0.1, 0.8}},
        .means = "too many narrow accesses fill the queue to global memory",
-       .attempt = "accesses of 16 bytes, or of 32",
+       .attempt = "accesses of 16 or 32 bytes",
        .parameter = "vector"},
   };
 }
 
-/// Returns the rules about limits that exist independently of stalls.
-std::vector<Rule> rules_of_limits() {
+/// Returns the rules about limits that apply independently of stalls.
+std::vector<Rule> limit_rules() {
   return {
       {.name = "tails everywhere",
        .all = {{"predicated_off", '>', 0.1}},
@@ -94,12 +96,13 @@ std::vector<Rule> rules_of_limits() {
        .all = {{"dram", '>', 0.8}, {"matrix_units", '<', 0.4}},
        .strength = {{"dram", 0.8, 0.95}},
        .means = "device memory is the limit, and the matrix units wait for it",
-       .attempt = "an order of tiles that L2 keeps (snake, groups), smaller types, fusing with the "
-                  "preceding or the following kernel",
+       .attempt =
+           "an order of tiles with more L2 hits (snake, groups), smaller types, fusion with the "
+           "preceding or the following kernel",
        .parameter = "raster"},
       {.name = "bank conflicts",
        .all = {{"shared_busy", '>', 0.05}},
-       // The hardware's count includes waits for TMA and the matrix units.
+       // The hardware counter also includes waits for TMA and the matrix units.
        .any = {{"layout_conflict_share", '>', 0.05}, {"bank_conflict_share", '>', 0.25}},
        .strength = {{"layout_conflict_share", 0.05, 0.4}, {"bank_conflict_share", 0.25, 0.6}},
        .means = "lanes of a warp access the same banks of shared memory",
@@ -116,18 +119,18 @@ std::vector<Rule> rules_of_limits() {
                {"ctas_per_sm_registers", '<', 2},
                {"eligible_warps", '<', 0.5},
                {"waves", '>', 0.7},
-               kMatrixRoom,
-               kMemoryRoom,
-               kCacheRoom},
+               kMatrixNotBusy,
+               kMemoryNotBusy,
+               kCacheNotBusy},
        .strength = {{"registers", 96, 255}},
-       .weight = 0.3,  // Hopper's warp-specialised kernels are designed that way
+       .weight = 0.3,  // intended in warp-specialised kernels for Hopper
        .means = "registers limit an SM to one CTA, and its warps are rarely eligible",
        .attempt = "a smaller tile, setmaxnreg, fewer accumulators",
        .parameter = "columns, consumers, kv_tile"},
       {.name = "grid smaller than the GPU",
        .all = {{"waves", '<', 0.7}},
        .strength = {{"waves", 0.7, 0}},
-       .means = "the SMs have room for more CTAs than the grid has",
+       .means = "the grid has fewer CTAs than fit into the SMs",
        .attempt = "smaller tiles, or a split of the inner dimension",
        .parameter = "warps, columns, ctas_per_sm"},
       {.name = "bound by instructions",
@@ -145,23 +148,23 @@ bool known(std::string_view figure) {
          figure.starts_with("stall_");
 }
 
-bool met(const Condition& condition, const Profile& profile) {
+bool is_met(const Condition& condition, const Profile& profile) {
   if (!known(condition.figure)) {
-    fail("a rule refers to the figure '{}', which does not exist", condition.figure);
+    fail("a rule refers to an unknown figure '{}'", condition.figure);
   }
-  const auto found = profile.figures.find(condition.figure);
-  return found != profile.figures.end() &&
-         (condition.sense == '>' ? found->second > condition.limit
-                                 : found->second < condition.limit);
+  const auto match = profile.figures.find(condition.figure);
+  return match != profile.figures.end() &&
+         (condition.sense == '>' ? match->second > condition.limit
+                                 : match->second < condition.limit);
 }
 
-double strength_of(const Rule& rule, const Profile& profile) {
+double rule_strength(const Rule& rule, const Profile& profile) {
   double strength = 0;
   for (const Certainty& certainty : rule.strength) {
-    const auto found = profile.figures.find(certainty.figure);
-    if (found != profile.figures.end()) {
+    const auto match = profile.figures.find(certainty.figure);
+    if (match != profile.figures.end()) {
       strength = std::max(
-          strength, (found->second - certainty.limit) / (certainty.certain - certainty.limit));
+          strength, (match->second - certainty.limit) / (certainty.certain - certainty.limit));
     }
   }
   return rule.weight * std::clamp(strength, 0.0, 1.0);
@@ -171,27 +174,27 @@ double strength_of(const Rule& rule, const Profile& profile) {
 
 std::span<const Rule> rules() {
   static const std::vector<Rule> all = [] {
-    std::vector<Rule> list = rules_of_waiting();
-    std::ranges::move(rules_of_limits(), std::back_inserter(list));
+    std::vector<Rule> list = stall_rules();
+    std::ranges::move(limit_rules(), std::back_inserter(list));
     return list;
   }();
   return all;
 }
 
 std::vector<Finding> findings(const Profile& profile) {
-  std::vector<Finding> found;
+  std::vector<Finding> results;
   for (const Rule& rule : rules()) {
-    Finding finding{.rule = &rule, .strength = strength_of(rule, profile)};
-    bool fires = true;
+    Finding finding{.rule = &rule, .strength = rule_strength(rule, profile)};
+    bool applies = true;
     for (const Condition& condition : rule.all) {
-      fires = met(condition, profile) && fires;
-      if (fires) {
+      applies = is_met(condition, profile) && applies;
+      if (applies) {
         finding.seen.emplace_back(condition.figure, profile[condition.figure]);
       }
     }
     bool one_is = rule.any.empty();
     for (const Condition& condition : rule.any) {
-      if (met(condition, profile)) {
+      if (is_met(condition, profile)) {
         one_is = true;
         const std::pair<std::string_view, double> seen(condition.figure, profile[condition.figure]);
         if (std::ranges::find(finding.seen, seen) == finding.seen.end()) {
@@ -199,12 +202,12 @@ std::vector<Finding> findings(const Profile& profile) {
         }
       }
     }
-    if (fires && one_is) {
-      found.push_back(std::move(finding));
+    if (applies && one_is) {
+      results.push_back(std::move(finding));
     }
   }
-  sort_largest_first(found, &Finding::strength);
-  return found;
+  sort_largest_first(results, &Finding::strength);
+  return results;
 }
 
 std::string figure_in_words(std::string_view name, double value) {

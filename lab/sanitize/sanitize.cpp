@@ -23,21 +23,23 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxJobs = 12;         // each has a context on the GPU, and racecheck's is large
-constexpr const char* kFound = "9";  // exit code that tools return for findings
+/// Maximal number of parallel jobs, limited by GPU memory: each has a context, which is large with
+/// racecheck.
+constexpr int kMaxJobs = 12;
+constexpr const char* kFound = "9";  // exit code of the tools if there are findings
 constexpr std::size_t kMaxOutputChars = 400;
 
 std::string find_sanitizer() {
   const std::string tool = find_program("compute-sanitizer");
   if (tool.empty()) {
     fail(
-        "compute-sanitizer is neither on the PATH nor in $CUDA_HOME/bin; it comes with CUDA: "
+        "compute-sanitizer is neither on the PATH nor in $CUDA_HOME/bin; to get it, "
         "install the package cuda-sanitizer of your CUDA version, or the whole toolkit");
   }
   return tool;
 }
 
-std::vector<std::string_view> tools_of(const SanitizeOptions& options) {
+std::vector<std::string_view> selected_tools(const SanitizeOptions& options) {
   if (options.only_tool.empty()) {
     return {kSanitizers.begin(), kSanitizers.end()};
   }
@@ -54,14 +56,15 @@ std::string last_words(std::string words) {
                                          : "... " + words.substr(words.size() - kMaxOutputChars);
 }
 
-/// Parses the output of `kernel check --json`; returns why it is insufficient, else "".
+/// Parses the output of `kernel check --json` into `run`. Returns an error message if nothing was
+/// checked or a check failed, else "".
 std::string read_checks(const std::string& path, SanitizerRun& run) {
   std::ifstream file(path);
   const Json json = Json::parse(file, nullptr, false);
   if (!json.is_object() || !json.contains("checks") || json["checks"].empty()) {
     return "nothing was checked";
   }
-  std::string wrong;
+  std::string check_error;
   for (const Json& check : json["checks"]) {
     std::vector<std::string>& kernels = run.cases[check.value("case", "")];
     for (const Json& kernel : check.value("kernels", Json::array())) {
@@ -70,22 +73,22 @@ std::string read_checks(const std::string& path, SanitizerRun& run) {
         kernels.push_back(name);
       }
     }
-    if (!check.value("passed", false) && wrong.empty()) {
-      wrong =
+    if (!check.value("passed", false) && check_error.empty()) {
+      check_error =
           fmt::format("case {} is wrong: {}", check.value("case", ""), check.value("reason", ""));
     }
   }
-  return wrong;
+  return check_error;
 }
 
-/// Returns the number of errors in a tool's summary; -1 if there is no summary.
+/// Returns the number of errors in a tool's summary, or -1 if there is no summary.
 int count_errors(const std::string& words) {
   static const std::regex summary(
       R"((?:ERROR SUMMARY: (\d{1,9}) error|RACECHECK SUMMARY: (\d{1,9}) hazard))");
   int errors = -1;
-  for (auto found = std::sregex_iterator(words.begin(), words.end(), summary);
-       found != std::sregex_iterator(); ++found) {
-    errors = std::max(errors, 0) + std::stoi((*found)[(*found)[1].matched ? 1 : 2].str());
+  for (auto match = std::sregex_iterator(words.begin(), words.end(), summary);
+       match != std::sregex_iterator(); ++match) {
+    errors = std::max(errors, 0) + std::stoi((*match)[(*match)[1].matched ? 1 : 2].str());
   }
   return errors;
 }
@@ -115,13 +118,13 @@ SanitizerRun run_tool(const std::string& sanitizer, const std::string& program,
   run.words = fmt::format("{}\n{}{}", fmt::join(command, " "), result.output, result.errors);
   const int errors = count_errors(run.words);
   run.errors = std::max(errors, 0);
-  const std::string wrong = read_checks(checks.path(), run);
-  run.reason = result.timed_out ? fmt::format("no end within {} s", options.max_seconds)
+  const std::string check_error = read_checks(checks.path(), run);
+  run.reason = result.timed_out ? fmt::format("time limit of {} s exceeded", options.max_seconds)
                : errors < 0
-                   ? fmt::format("it ended with exit code {} and no summary: {}", result.exit_code,
-                                 last_words(result.output + result.errors))
+                   ? fmt::format("the tool ended with exit code {} and without a summary: {}",
+                                 result.exit_code, last_words(result.output + result.errors))
                : errors > 0            ? fmt::format("{} errors", errors)
-               : !wrong.empty()        ? wrong
+               : !check_error.empty()  ? check_error
                : result.exit_code != 0 ? fmt::format("exit code {}: {}", result.exit_code,
                                                      last_words(result.output + result.errors))
                                        : "";
@@ -132,14 +135,14 @@ SanitizerRun run_tool(const std::string& sanitizer, const std::string& program,
 }  // namespace
 
 void require_sanitizer(const SanitizeOptions& options) {
-  (void)tools_of(options);
+  (void)selected_tools(options);
   (void)find_sanitizer();
 }
 
 std::vector<SanitizerRun> sanitize(const std::string& program, std::span<const Card* const> named,
                                    const SanitizeOptions& options,
                                    const std::function<void(const SanitizerRun&)>& report) {
-  const std::vector<std::string_view> tools = tools_of(options);
+  const std::vector<std::string_view> tools = selected_tools(options);
   std::vector<const Card*> cards(named.begin(), named.end());
   std::ranges::stable_sort(cards, std::ranges::greater{}, small_cases);
   const std::string sanitizer = find_sanitizer();
@@ -152,10 +155,10 @@ std::vector<SanitizerRun> sanitize(const std::string& program, std::span<const C
       SanitizerRun& run = runs[first + index];
       const Card& card = *cards[(first + index) % count];
       if (const SanitizerRun& hangs = runs[(first + index) % count];
-          first > 0 && hangs.reason.starts_with("no end")) {
+          first > 0 && hangs.reason.starts_with("time limit")) {
         run.tool = tools[(first + index) / count];
         run.card = card.name;
-        run.reason = fmt::format("not run, because {} had no end", hangs.tool);
+        run.reason = fmt::format("not run because {} exceeded the time limit", hangs.tool);
       } else {
         run = run_tool(sanitizer, program, tools[(first + index) / count], card, options);
       }

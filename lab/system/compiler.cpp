@@ -1,5 +1,4 @@
-// NVRTC through its C API, which is declared here, and nvcc as a child process on a folder of
-// sources.
+// Compiles with NVRTC, through its C API, or with nvcc, as a child process on a folder of sources.
 #include "lab/system/compiler.hpp"
 
 #include <algorithm>
@@ -25,9 +24,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxMessageChars = 3000;  // characters of a compiler's output in a message
-// The build uses this option too (cmake/Kernels.cmake): machine code rounds as its PTX says.
-constexpr const char* kNoFusing = "--ptxas-options=-fmad=false";
+/// Maximal length of a compiler's output in a message.
+constexpr std::size_t kMaxMessageChars = 3000;
+// Prevents ptxas from fusing multiplications and additions, as in the build (cmake/Kernels.cmake).
+constexpr const char* kNoFmaContraction = "--ptxas-options=-fmad=false";
 
 // Replacements for the standard headers that the kernels include, since NVRTC has none.
 const std::map<std::string, std::string>& standard_headers() {
@@ -72,12 +72,12 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Returns the folder that contains cuda_fp16.h, next to the library or among CUDA's; empty if
+/// Returns the folder that contains cuda_fp16.h, near the library or in CUDA's folders; empty if
 /// there is none.
 std::string cuda_headers(const std::string& library) {
   std::vector<fs::path> places;
   const fs::path folder = fs::path(library).parent_path();
-  if (!folder.empty()) {  // the loader found it by its bare name
+  if (!folder.empty()) {  // empty if the loader found the library by its bare name
     for (const char* const up : {"../include", "../../../include", "../../include"}) {
       places.push_back(folder / up);
     }
@@ -111,7 +111,8 @@ gpu::Library open_nvrtc() {
                                                  beside};
   const std::array<std::string_view, 2> packages = {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"};
   gpu::Library library = gpu::Library::open("NVRTC", "FOVEA_NVRTC", names, packages);
-  // NVRTC opens this library by its bare name, which the loader only finds if it is already open.
+  // NVRTC opens its builtins library by the bare name, which the loader only finds if the library
+  // is already open.
   for (const fs::directory_entry& entry :
        fs::directory_iterator(fs::path(library.path()).parent_path(), ignored)) {
     if (entry.path().filename().string().starts_with("libnvrtc-builtins.so")) {
@@ -150,7 +151,7 @@ class Nvrtc {
     const std::string architecture = "--gpu-architecture=" + options.target;
     const std::string include = "-I" + headers_;
     std::vector<const char*> flags = {architecture.c_str(), "-std=c++20", "--ptxas-options=-v",
-                                      kNoFusing, "-default-device"};
+                                      kNoFmaContraction, "-default-device"};
     if (!headers_.empty()) {
       flags.push_back(include.c_str());
     }
@@ -158,7 +159,7 @@ class Nvrtc {
       flags.push_back("-lineinfo");
     }
     if (version_number() >= 1209) {
-      flags.push_back("--no-cache");  // cached results have no output from ptxas
+      flags.push_back("--no-cache");  // ptxas prints nothing for cached results
     }
     const int status = compile_(program.handle, static_cast<int>(flags.size()), flags.data());
     std::size_t size = 0;
@@ -172,7 +173,7 @@ class Nvrtc {
     (void)cubin_size_(program.handle, &size);
     std::vector<std::byte> cubin(size);
     if (size == 0 || cubin_(program.handle, reinterpret_cast<char*>(cubin.data())) != 0) {
-      fail("NVRTC gave no machine code for {}", options.target);
+      fail("NVRTC returned no machine code for {}", options.target);
     }
     return {std::move(cubin), std::move(log)};
   }
@@ -212,7 +213,7 @@ class Nvrtc {
   int (*cubin_)(void*, char*) = library_.function("nvrtcGetCUBIN");
 };
 
-/// Returns NVRTC, or null and the reason in `why`.
+/// Returns NVRTC. If it cannot be opened, returns null and sets `why` to the reason.
 const Nvrtc* nvrtc(std::string& why) {
   static std::string reason;
   static const std::optional<Nvrtc> opened = []() -> std::optional<Nvrtc> {
@@ -231,9 +232,9 @@ const Nvrtc* nvrtc(std::string& why) {
 std::string with_version(const fs::path& program) {
   const std::string text = run_process({program.string(), "--version"}).output;
   const std::string name = program.filename().string();
-  std::smatch found;
-  return std::regex_search(text, found, std::regex("release ([0-9.]+)"))
-             ? name + " " + found[1].str()
+  std::smatch match;
+  return std::regex_search(text, match, std::regex("release ([0-9.]+)"))
+             ? name + " " + match[1].str()
              : name;
 }
 
@@ -243,7 +244,7 @@ std::vector<std::byte> read_cubin(const fs::path& path) {
   file.seekg(0);
   file.read(reinterpret_cast<char*>(code.data()), static_cast<std::streamsize>(code.size()));
   if (!file || code.empty()) {
-    throw CompileError(fmt::format("the compiler left no machine code in {}", path.string()));
+    throw CompileError(fmt::format("the compiler wrote no machine code to {}", path.string()));
   }
   return code;
 }
@@ -261,7 +262,7 @@ std::pair<std::vector<std::byte>, std::string> compile_with_nvcc(const std::stri
                                       "-O3",
                                       "-cubin",
                                       "--ptxas-options=-v",
-                                      kNoFusing,
+                                      kNoFmaContraction,
                                       "-arch=" + options.target,
                                       "-I" + folder.path().string(),
                                       "-o",
@@ -272,14 +273,15 @@ std::pair<std::vector<std::byte>, std::string> compile_with_nvcc(const std::stri
   }
   const ProcessResult result = run_process(command, {.max_seconds = options.max_seconds});
   std::string log = result.output + result.errors;
-  const std::string path = folder.path().string() + "/";  // a temporary path, different in every
-                                                          // run
+  const std::string path =
+      folder.path().string() + "/";  // removed from the log, since it differs between runs
   for (std::size_t begin = log.find(path); begin != std::string::npos;
        begin = log.find(path, begin)) {
     log.erase(begin, path.size());
   }
   if (result.timed_out) {
-    throw CompileError(fmt::format("nvcc did not end within {:.0f} s", options.max_seconds));
+    throw CompileError(
+        fmt::format("nvcc exceeded its time limit of {:.0f} s", options.max_seconds));
   }
   if (result.exit_code != 0) {
     throw CompileError(shortened(log));
@@ -293,9 +295,9 @@ void read_resources(const std::string& log, gpu::KernelImage& image) {
   const auto largest = [&](const char* pattern) {
     const std::regex expression(pattern);
     int largest_count = 0;
-    for (auto found = std::sregex_iterator(log.begin(), log.end(), expression);
-         found != std::sregex_iterator(); ++found) {
-      largest_count = std::max(largest_count, std::stoi((*found)[1].str()));
+    for (auto match = std::sregex_iterator(log.begin(), log.end(), expression);
+         match != std::sregex_iterator(); ++match) {
+      largest_count = std::max(largest_count, std::stoi((*match)[1].str()));
     }
     return largest_count;
   };
@@ -309,7 +311,7 @@ void read_resources(const std::string& log, gpu::KernelImage& image) {
   }
 }
 
-std::string target_of(gpu::KernelId kernel, int arch) {
+std::string compile_target(gpu::KernelId kernel, int arch) {
   const gpu::KernelInfo& info = gpu::info_of(kernel);
   const gpu::Target* best = nullptr;
   bool has_ptx = false;
@@ -330,7 +332,7 @@ std::string target_of(gpu::KernelId kernel, int arch) {
                                                           : "");
   }
   if (!has_ptx) {
-    fail("{} is not meant for GPUs of sm_{}", info.name, arch);
+    fail("{} does not support GPUs with sm_{}", info.name, arch);
   }
   return fmt::format("sm_{}", arch);  // the target for which a driver compiles PTX
 }
@@ -343,11 +345,11 @@ AssembledUnit assemble_with_lines(const gpu::KernelImage& image) {
         "nor in $CUDA_HOME/bin");
   }
   const TemporaryFolder folder;
-  write_source(folder.path() / "unit.ptx", gpu::ptx_of(image));
+  write_source(folder.path() / "unit.ptx", gpu::kernel_ptx(image));
   const fs::path cubin = folder.path() / "unit.cubin";
-  const ProcessResult result = run_process({ptxas, "-lineinfo", "-fmad=false",
-                                            "-arch=" + target_of(image.kernel, image.arch), "-o",
-                                            cubin.string(), (folder.path() / "unit.ptx").string()});
+  const ProcessResult result = run_process(
+      {ptxas, "-lineinfo", "-fmad=false", "-arch=" + compile_target(image.kernel, image.arch), "-o",
+       cubin.string(), (folder.path() / "unit.ptx").string()});
   if (result.exit_code != 0) {
     throw CompileError(shortened(result.output + result.errors));
   }

@@ -1,4 +1,4 @@
-// Compiles kernels at run time: with NVRTC if that can be opened, else with nvcc.
+// Compiles kernels at run time, with NVRTC if it can be opened, else with nvcc.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace fovea::lab {
 
-/// The compiler rejected the source; the message is the compiler's.
+/// Thrown if the compiler rejects the source, with the compiler's message.
 class CompileError : public Error {
  public:
   using Error::Error;
@@ -27,20 +27,20 @@ struct CompileOptions {
   double max_seconds = 120;  // time limit of nvcc
 };
 
-/// One kernel's machine code. Must not be moved while `image` is in use.
+/// A kernel's machine code. Must not be moved while `image` is in use.
 struct CompiledKernel {
   std::vector<std::byte> cubin;
-  gpu::KernelImage image;  // refers to `cubin`, with the resources that ptxas reported
+  gpu::KernelImage image;  // refers to `cubin`; has the resource usage reported by ptxas
   std::string compiler;    // "NVRTC 13.0"
   double seconds = 0.0;    // duration of the compilation
 };
 
-/// Returns the kernel's target for devices with this architecture: "sm_90a". Throws fovea::Error if
-/// the kernel does not support them.
-[[nodiscard]] std::string target_of(gpu::KernelId kernel, int arch);
+/// Returns the kernel's compilation target for devices with this architecture: "sm_90a". Throws
+/// fovea::Error if the kernel does not support such devices.
+[[nodiscard]] std::string compile_target(gpu::KernelId kernel, int arch);
 
-/// Compiles a kernel with these values of its tuning parameters. Throws CompileError if its source
-/// is rejected or takes too long, and fovea::Error if there is no compiler.
+/// Compiles a kernel with these values of its tuning parameters. Throws CompileError if the source
+/// is rejected or its compilation takes too long, and fovea::Error if there is no compiler.
 [[nodiscard]] CompiledKernel compile(const KernelSources& sources, gpu::KernelId kernel,
                                      const ParameterValues& values, const CompileOptions& options);
 
@@ -50,13 +50,12 @@ struct AssembledUnit {
   std::string assembler;  // "ptxas 13.0"
 };
 
-/// Assembles an image of this program, and the others in its unit, again from the PTX that the
-/// program carries, with line information, which does not change the machine code. Throws
-/// fovea::Error if ptxas is not found.
+/// Assembles the embedded PTX of an image's unit, with all kernels in it, with line information,
+/// which does not change the machine code. Throws fovea::Error if ptxas is not found.
 [[nodiscard]] AssembledUnit assemble_with_lines(const gpu::KernelImage& image);
 
-/// Reads a kernel's registers and memory from ptxas's log. Throws CompileError if they are missing:
-/// then the source no longer has this entry point.
+/// Reads a kernel's use of registers and memory from ptxas's log. Throws CompileError if the log
+/// does not contain it, because the source has no such entry point.
 void read_resources(const std::string& log, gpu::KernelImage& image);
 
 }  // namespace fovea::lab

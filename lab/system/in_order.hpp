@@ -1,4 +1,4 @@
-// Runs work on several threads, and passes on the results in order.
+// Runs work on several threads, and passes on its results in order.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,12 @@
 
 namespace fovea::lab {
 
-/// Calls `tell(make(index, worker))` for each index in order, while later results are still being
-/// made; only one thread at a time calls `tell`.
+/// Calls `make(index, worker)` for each index on the pool's threads, and `tell(result)` for each
+/// result in order, while later results are still being made. Only one thread at a time calls
+/// `tell`.
 template <typename Make, typename Tell>
 void in_order(ThreadPool& pool, std::size_t count, const Make& make, const Tell& tell) {
-  // Results that were not passed on yet.
+  // Results that have not been passed on yet.
   std::map<std::size_t, std::invoke_result_t<Make, std::size_t, int>> done;
   std::size_t next = 0;
   std::mutex mutex;

@@ -1,4 +1,4 @@
-// Reads the document packed by kernels/pack_sources.py, and files in a folder that replace it.
+// Reads the document packed by kernels/pack_sources.py, or replacement files in a folder.
 #include "lab/system/kernel_sources.hpp"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ extern const char fovea_kernel_sources_end[];
 namespace fovea::lab {
 namespace {
 
-// The document determines the order of the tuning parameters, so objects must keep theirs.
+// Ordered, since the document determines the order of the tuning parameters.
 using Json = nlohmann::ordered_json;
 
 Json document() {
@@ -45,7 +45,7 @@ bool is_source(const std::filesystem::path& path) {
 std::string read_source(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  text << file.rdbuf();  // fails if the file is empty
+  text << file.rdbuf();  // fails on empty files
   if (!file || !text) {
     fail("the source {} is empty or cannot be read", path);
   }
@@ -58,16 +58,16 @@ void write_source(const std::filesystem::path& path, const std::string& text) {
   file << text;
   file.close();
   if (!file) {
-    fail("{} cannot be written", path.string());
+    fail("cannot write {}", path.string());
   }
 }
 
 int value_of(const ParameterValues& values, std::string_view name) {
-  const auto found = std::ranges::find(values, name, &std::pair<std::string, int>::first);
-  if (found == values.end()) {
-    fail("these tuning parameters have no '{}'", name);
+  const auto match = std::ranges::find(values, name, &std::pair<std::string, int>::first);
+  if (match == values.end()) {
+    fail("there is no tuning parameter '{}'", name);
   }
-  return found->second;
+  return match->second;
 }
 
 std::string differences(const ParameterValues& values, const ParameterValues& base) {
@@ -118,7 +118,7 @@ KernelSources KernelSources::from_folder(const std::string& folder) {
   }
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(kernels)) {
     if (entry.is_regular_file() && is_source(entry.path())) {
-      // fs::relative() would resolve links to files outside the folder.
+      // fs::relative() would resolve links, possibly to files outside of the folder.
       sources.set_file(entry.path().lexically_relative(folder).generic_string(),
                        read_source(entry.path().string()));
     }
@@ -176,16 +176,16 @@ std::string KernelSources::digest() const {
 }
 
 const KernelEntry& KernelSources::kernel(std::string_view name) const {
-  const auto found = kernels_.find(name);
-  if (found == kernels_.end()) {
+  const auto match = kernels_.find(name);
+  if (match == kernels_.end()) {
     fail("there is no kernel '{}' among the sources", name);
   }
-  return found->second;
+  return match->second;
 }
 
 std::span<const ParameterRange> KernelSources::parameters(const std::string& family) const {
-  const auto found = parameters_.find(family);
-  return found == parameters_.end() ? std::span<const ParameterRange>() : found->second;
+  const auto match = parameters_.find(family);
+  return match == parameters_.end() ? std::span<const ParameterRange>() : match->second;
 }
 
 ParameterValues KernelSources::changed(const KernelEntry& entry,
@@ -229,13 +229,13 @@ std::string KernelSources::unit(std::string_view name, const ParameterValues& va
   // Substitutes $name and ${name} like Python's string.Template.
   static const std::regex placeholder(R"(\$(?:\{(\w+)\}|(\w+)))");
   std::string_view rest = entry.text;
-  for (auto found = std::sregex_iterator(entry.text.begin(), entry.text.end(), placeholder);
-       found != std::sregex_iterator(); ++found) {
-    const std::string word = (*found)[(*found)[1].matched ? 1 : 2].str();
-    unit += found->prefix().str();
+  for (auto match = std::sregex_iterator(entry.text.begin(), entry.text.end(), placeholder);
+       match != std::sregex_iterator(); ++match) {
+    const std::string word = (*match)[(*match)[1].matched ? 1 : 2].str();
+    unit += match->prefix().str();
     unit += word == "name" ? std::string(name) : std::to_string(value_of(values, word));
     rest = std::string_view(entry.text)
-               .substr(static_cast<std::size_t>(found->position() + found->length()));
+               .substr(static_cast<std::size_t>(match->position() + match->length()));
   }
   unit += rest;
   if (entry.source.ends_with(".cu")) {

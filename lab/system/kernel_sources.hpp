@@ -16,10 +16,10 @@ namespace fovea::lab {
 /// Values of tuning parameters by name, in the order of the kernel's tuning struct.
 using ParameterValues = std::vector<std::pair<std::string, int>>;
 
-/// Throws fovea::Error if there is no such parameter.
+/// Returns a parameter's value. Throws fovea::Error if there is no such parameter.
 [[nodiscard]] int value_of(const ParameterValues& values, std::string_view name);
 
-/// Returns the values that differ from `base`: "stages 4, columns 192".
+/// Returns the values that differ from `base` as text: "stages 4, columns 192".
 [[nodiscard]] std::string differences(const ParameterValues& values, const ParameterValues& base);
 
 /// Returns the values as a JSON object.
@@ -28,10 +28,9 @@ using ParameterValues = std::vector<std::pair<std::string, int>>;
 /// An entry of the list of kernels in kernels/variants.py.
 struct KernelEntry {
   std::string source;                 // "gemm/sm90_cooperative.cuh"
-  std::vector<std::string> includes;  // paths relative to kernels/
-  std::string text;                   // template of the entry point; $name and $PARAMETER stand for
-                                      // values
-  std::string family;                 // "gemm_cooperative"; empty without tuning parameters
+  std::vector<std::string> includes;  // paths of headers relative to kernels/
+  std::string text;    // template of the entry point, with placeholders $name and $PARAMETER
+  std::string family;  // "gemm_cooperative"; empty without tuning parameters
   ParameterValues values;
 };
 
@@ -41,14 +40,14 @@ struct ParameterRange {
   std::vector<int> values;
 };
 
-/// Returns the text of a file. Throws fovea::Error if it is unreadable or empty.
+/// Returns the text of a file. Throws fovea::Error if the file is unreadable or empty.
 [[nodiscard]] std::string read_source(const std::string& path);
 /// Writes a file, creating its folder. Throws fovea::Error if that fails.
 void write_source(const std::filesystem::path& path, const std::string& text);
 
 class KernelSources {
  public:
-  /// Returns the sources that this program was built from.
+  /// Returns the sources embedded in this program, from which it was built.
   [[nodiscard]] static const KernelSources& built_in();
   /// Returns the same entry points with the sources in `folder`, which must contain a folder
   /// kernels/. Throws fovea::Error if it does not.
@@ -56,27 +55,28 @@ class KernelSources {
 
   /// Returns the SHA-256 of all files.
   [[nodiscard]] std::string digest() const;
-  /// Returns texts by path: "kernels/gemm/config.cuh".
+  /// Returns the texts by path: "kernels/gemm/config.cuh".
   [[nodiscard]] const std::map<std::string, std::string>& files() const { return files_; }
-  /// Returns the files of these kernels with everything that they include: texts by path.
+  /// Returns the texts, by path, of the files of these kernels and of all files that they include.
   [[nodiscard]] std::map<std::string, std::string> files_of(
       std::span<const std::string> kernels) const;
   /// Writes all files to a folder that from_folder() can read.
   void write(const std::filesystem::path& folder) const;
-  /// Returns a copy in which these files have other texts.
+  /// Returns a copy in which these files are replaced or added.
   [[nodiscard]] KernelSources with_files(const std::map<std::string, std::string>& files) const;
   /// Replaces a file's text, or adds a file.
   void set_file(const std::string& path, std::string text) { files_[path] = std::move(text); }
 
-  /// Throws fovea::Error if there is no kernel with this name.
+  /// Returns the entry of a kernel. Throws fovea::Error if there is no kernel with this name.
   [[nodiscard]] const KernelEntry& kernel(std::string_view name) const;
-  /// Returns the parameters that candidates may change in a family; none for an unknown family.
+  /// Returns the parameters that candidates of a family may change; none if the family is unknown.
   [[nodiscard]] std::span<const ParameterRange> parameters(const std::string& family) const;
-  /// Returns the kernel's default values with these changes. Throws fovea::Error for an unknown
-  /// parameter.
+  /// Returns the kernel's default values of all parameters with these changes. Throws fovea::Error
+  /// for an unknown parameter.
   [[nodiscard]] ParameterValues changed(const KernelEntry& entry,
                                         const std::map<std::string, int>& changes) const;
-  /// Returns a description of a change that candidates may not make; empty if all are allowed.
+  /// Returns a description of a change to a value that is not in the table; empty if all changes
+  /// are allowed.
   [[nodiscard]] std::string outside_of_table(const KernelEntry& entry,
                                              const std::map<std::string, int>& changes) const;
   /// Returns a translation unit with only this kernel and these values of its tuning parameters.

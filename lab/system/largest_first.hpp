@@ -1,4 +1,4 @@
-// Sorts in descending order, stably. std::ranges::stable_sort is avoided, since libstdc++ allocates
+// A stable sort in descending order. std::ranges::stable_sort is avoided since libstdc++ allocates
 // its buffer with a deprecated function.
 #pragma once
 

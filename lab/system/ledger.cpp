@@ -46,10 +46,11 @@ Ledger::Ledger(const std::string& path, bool resume, bool overwrite)
   }
   struct stat info{};
   if (::fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    fail("{}: is not an ordinary file", io::escape(path));
+    fail("{}: is not a regular file", io::escape(path));
   }
   if (!io::try_lock(file_, io::Sharing::kExclusive, path)) {
-    fail("{}: another run writes this ledger; wait for it, or name another file", io::escape(path));
+    fail("{}: another run writes this ledger; wait for it, or choose another file",
+         io::escape(path));
   }
   if (overwrite) {
     return;
@@ -57,27 +58,29 @@ Ledger::Ledger(const std::string& path, bool resume, bool overwrite)
   const std::string text = whole_text(file_.get(), path);
   if (!text.empty() && !resume) {
     fail(
-        "{}: exists; --resume continues its run, --overwrite starts another, or name another "
-        "file",
+        "{}: exists; use --resume to continue its run, --overwrite to replace it, or choose "
+        "another file",
         io::escape(path));
   }
-  std::size_t sound = 0;  // bytes
-  for (std::size_t end = 0; (end = text.find('\n', sound)) != std::string::npos; sound = end + 1) {
-    auto line = io::try_parse_ordered_json(std::string_view(text).substr(sound, end - sound));
+  std::size_t valid_bytes = 0;  // size of the valid lines
+  for (std::size_t end = 0; (end = text.find('\n', valid_bytes)) != std::string::npos;
+       valid_bytes = end + 1) {
+    auto line =
+        io::try_parse_ordered_json(std::string_view(text).substr(valid_bytes, end - valid_bytes));
     if (!line.is_object() || !line.contains("kind")) {
       if (end + 1 == text.size() && !lines_.empty()) {
-        break;  // after a power failure, the last line may be garbage
+        break;  // the last line may be garbage after a power failure
       }
       fail("{}: line {} is not a line of a ledger", io::escape(path), lines_.size() + 1);
     }
     lines_.push_back(std::move(line));
   }
-  // A run that was killed while writing its first line leaves a part of it.
+  // The file may contain only a part of the first line, if its writer was killed.
   constexpr std::string_view kBegin = R"({"kind":"run")";
-  if (sound == 0 && text.substr(0, kBegin.size()) != kBegin.substr(0, text.size())) {
+  if (valid_bytes == 0 && text.substr(0, kBegin.size()) != kBegin.substr(0, text.size())) {
     fail("{}: is not a ledger", io::escape(path));
   }
-  if (sound < text.size() && ::ftruncate(file_.get(), static_cast<off_t>(sound)) != 0) {
+  if (valid_bytes < text.size() && ::ftruncate(file_.get(), static_cast<off_t>(valid_bytes)) != 0) {
     io::fail_with_errno(path, "truncate");
   }
 }

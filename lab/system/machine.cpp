@@ -1,4 +1,5 @@
-// Describes the machine of a measurement from /proc, the driver and this program's version.
+// Describes the machine of a measurement with data from /proc, the driver and this program's
+// version.
 #include "lab/system/machine.hpp"
 
 #include <array>
@@ -30,7 +31,7 @@ std::string today() {
   return text.data();
 }
 
-/// Returns the value in a line "key : value" of a file in /proc.
+/// Returns the value from a line "key : value" in a file in /proc.
 std::string proc_value(const char* path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

@@ -1,4 +1,4 @@
-// The part of NVML's C API that is used.
+// Declares and calls the needed part of NVML's C API.
 #include "lab/system/nvml.hpp"
 
 #include <array>
@@ -13,9 +13,10 @@ namespace {
 
 constexpr int kSuccess = 0;
 constexpr unsigned kClockSm = 1;
-// Bits for NVML's reasons for a lower clock.
+// Bits of NVML's reasons for a lower clock.
 constexpr std::uint64_t kPowerCap = 0x4;
-constexpr std::uint64_t kSlowdowns = 0x8 | 0x20 | 0x40 | 0x80;  // hardware, heat, heat, power brake
+// Reasons for throttling: hardware slowdown, heat (by software), heat (by hardware), power brake.
+constexpr std::uint64_t kSlowdowns = 0x8 | 0x20 | 0x40 | 0x80;
 
 }  // namespace
 
@@ -47,16 +48,16 @@ Nvml::Nvml(const std::string& pci_bus_id) {
   void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
   auto api = std::make_unique<Api>();
   if (library == nullptr || !api->bind(library)) {
-    missing_ = "no libnvidia-ml.so.1: clocks and power are unknown";
+    missing_ = "clocks and power are unknown: cannot open libnvidia-ml.so.1";
     return;
   }
   if (api->init() != kSuccess) {
-    missing_ = "libnvidia-ml does not start: clocks and power are unknown";
+    missing_ = "clocks and power are unknown: cannot initialise libnvidia-ml";
     return;
   }
   api_ = std::move(api);
   if (api_->device(pci_bus_id.c_str(), &device_) != kSuccess) {
-    missing_ = "libnvidia-ml does not show the GPU: clocks and power are unknown";
+    missing_ = "clocks and power are unknown: libnvidia-ml does not know the GPU";
     device_ = nullptr;
   }
 }

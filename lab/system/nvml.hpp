@@ -11,23 +11,24 @@ namespace fovea::lab {
 struct GpuState {
   int sm_mhz = 0;
   double watts = 0.0;
-  bool slowed = false;  // throttled by heat or by hardware protection: times are meaningless
-  bool power_capped =
-      false;  // at its power limit, as full matrix units are: timings are the card's
+  bool slowed = false;  // whether heat or hardware protection throttles the GPU, so that times are
+                        // meaningless
+  /// Whether the clocks are lowered to remain within the power limit, as is normal under full load.
+  bool power_capped = false;
 };
 
-/// Reads the state of one GPU. Without the library or the permission, readings are empty.
+/// Reads the state of a GPU. Readings are empty without the library or the permission.
 class Nvml {
  public:
   /// Selects the GPU by its PCI bus id (DeviceInfo::pci_bus_id), since NVML's indices differ from
-  /// CUDA's, which CUDA_VISIBLE_DEVICES changes.
+  /// CUDA's, which depend on CUDA_VISIBLE_DEVICES.
   explicit Nvml(const std::string& pci_bus_id);
   ~Nvml();
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
   [[nodiscard]] std::optional<GpuState> read() const;
-  /// "580.159.03"; empty when unknown.
+  /// Returns the driver's version, such as "580.159.03", or "" if it is unknown.
   [[nodiscard]] std::string driver_version() const;
   /// Returns why readings are unavailable; empty if they are available.
   [[nodiscard]] const std::string& missing() const { return missing_; }

@@ -1,6 +1,6 @@
-// Child processes: run to completion with their output in files, or used interactively over pipes.
-// Each has its own process group, which also contains its descendants, so that all can be killed
-// together.
+// Runs child processes, either to completion with their output in files, or interactively over
+// pipes. Each child has a process group, which also contains its descendants, so that all of them
+// can be killed together.
 #include "lab/system/process.hpp"
 
 #include <algorithm>
@@ -40,8 +40,8 @@ std::string read_whole(const std::string& path) {
   return text.str();
 }
 
-/// Returns the folders of the PATH without relative ones: the working directory may contain
-/// untrusted files.
+/// Returns the absolute folders in the PATH. Relative ones are ignored, since the working directory
+/// may contain untrusted files.
 std::vector<std::filesystem::path> folders_of_path() {
   const char* const path = std::getenv("PATH");
   std::vector<std::filesystem::path> folders;
@@ -80,13 +80,13 @@ int milliseconds_to(Clock::time_point deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(left.count() + 1, 0, 1 << 30));
 }
 
-int exit_code_of(int status) {
+int to_exit_code(int status) {
   constexpr int kSignalled = 128;
   return WIFEXITED(status) ? WEXITSTATUS(status) : kSignalled + WTERMSIG(status);
 }
 
-/// Ignores SIGPIPE while it lives, so that writing to a closed pipe is an error and does not end
-/// this program.
+/// Ignores SIGPIPE during its lifetime, so that writing to a closed pipe is an error and does not
+/// end this program.
 class NoPipeSignal {
  public:
   NoPipeSignal() {
@@ -104,11 +104,11 @@ class NoPipeSignal {
 
 /// Returns whether the file became ready before the deadline. Throws Interrupted if `stop` is set.
 bool becomes_ready(int file, short events, Clock::time_point deadline, StopFlag stop) {
-  constexpr int kBetweenLooks = 50;  // interval at which the flag is checked, in milliseconds
+  constexpr int kPollMilliseconds = 50;  // interval at which the flag is checked, in milliseconds
   while (true) {
     stop.poll();
     pollfd ready{.fd = file, .events = events, .revents = 0};
-    if (poll(&ready, 1, std::min(milliseconds_to(deadline), kBetweenLooks)) > 0) {
+    if (poll(&ready, 1, std::min(milliseconds_to(deadline), kPollMilliseconds)) > 0) {
       return true;
     }
     if (Clock::now() >= deadline) {
@@ -125,7 +125,7 @@ struct Pipe {
 Pipe make_pipe() {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-    fail("no pipe can be made: {}", std::strerror(errno));
+    fail("cannot create a pipe: {}", std::strerror(errno));
   }
   return {io::Descriptor(ends[0]), io::Descriptor(ends[1])};
 }
@@ -173,7 +173,7 @@ class Spawn {
     const int failure =
         posix_spawn(&child, program.c_str(), &actions_, &attributes_, argv.data(), environ);
     if (failure != 0) {
-      fail("{} cannot be started: {}", arguments.front(), std::strerror(failure));
+      fail("cannot start {}: {}", arguments.front(), std::strerror(failure));
     }
     return child;
   }
@@ -185,23 +185,24 @@ class Spawn {
 
 }  // namespace
 
-/// A process group that ends with this object and with this program, even by SIGKILL: its leader is
-/// a fork of this process that waits until a pipe closes whose other end only this program holds,
-/// and then kills the group. prctl(2)'s death signal would reach only the child itself, not its
-/// descendants, and would already be sent when the thread that started it ends.
+/// A process group that is killed when this object is destroyed or this program ends, even by
+/// SIGKILL. The group's leader is a fork of this process that waits on a pipe whose other end is
+/// held only by this program, and kills the group when the pipe closes. The signal set with
+/// prctl(PR_SET_PDEATHSIG) would only reach the child itself, not its descendants, and would be
+/// sent as soon as the thread that started the child ends.
 class ProcessGroup {
  public:
   ProcessGroup() {
-    Pipe leash = make_pipe();
+    Pipe lifetime_pipe = make_pipe();
     leader_ = fork();
     if (leader_ < 0) {
-      fail("no process can be started: {}", std::strerror(errno));
+      fail("cannot start a process: {}", std::strerror(errno));
     }
     if (leader_ == 0) {
-      lead(leash.read.get());
+      run_leader(lifetime_pipe.read.get());
     }
-    setpgid(leader_, leader_);  // the leader calls this too, since either may run first
-    leash_ = std::move(leash.write);
+    setpgid(leader_, leader_);  // called by the leader, too, since either process may run first
+    lifetime_pipe_ = std::move(lifetime_pipe.write);
   }
   ~ProcessGroup() {
     send(SIGKILL);
@@ -215,16 +216,16 @@ class ProcessGroup {
   [[nodiscard]] pid_t leader() const { return leader_; }
 
  private:
-  static constexpr int kMaxFiles = 1 << 16;  // upper bound for file descriptors where
-                                             // close_range(2) is missing
+  // Upper bound for file descriptors if close_range(2) is not available.
+  static constexpr int kMaxFiles = 1 << 16;
 
   /// Runs in the forked process, where only async-signal-safe functions may be called.
-  [[noreturn]] static void lead(int leash) {
+  [[noreturn]] static void run_leader(int lifetime_pipe) {
     setpgid(0, 0);
     for (const int ignored : {SIGHUP, SIGINT, SIGTERM}) {
       (void)signal(ignored, SIG_IGN);
     }
-    dup2(leash, STDIN_FILENO);
+    dup2(lifetime_pipe, STDIN_FILENO);
     // Closes this program's files in the leader, in particular the other end of the pipe.
     if (close_range(STDOUT_FILENO, ~0U, 0) != 0) {
       for (int file = STDOUT_FILENO; file < kMaxFiles; ++file) {
@@ -238,8 +239,8 @@ class ProcessGroup {
     _exit(0);
   }
 
-  pid_t leader_ = 0;  // the process group's id, valid until the leader is waited for
-  io::Descriptor leash_;
+  pid_t leader_ = 0;  // id of the process group, valid until waitpid() for the leader
+  io::Descriptor lifetime_pipe_;
 };
 
 /// A program with its descendants.
@@ -250,18 +251,18 @@ class RunningProcess {
   ~RunningProcess() {
     try {
       (void)(status_.has_value() ? *status_ : end());
-    } catch (const Error&) {  // lost, and the group is killed
+    } catch (const Error&) {  // the child was lost; the group is killed anyway
     }
   }
   RunningProcess(const RunningProcess&) = delete;
   RunningProcess& operator=(const RunningProcess&) = delete;
 
-  /// Returns the exit status; none if it still runs at the deadline. Throws Interrupted if `stop`
-  /// is set.
+  /// Returns the exit status, or std::nullopt if the program is still running at the deadline.
+  /// Throws Interrupted if `stop` is set.
   std::optional<int> wait(std::optional<Clock::time_point> deadline, StopFlag stop) {
     constexpr Clock::duration kMinPause = std::chrono::milliseconds(1);
     constexpr Clock::duration kMaxPause = std::chrono::milliseconds(20);
-    constexpr int kShare = 16;  // of the elapsed time, so that short programs are noticed quickly
+    constexpr int kShare = 16;  // pauses are this fraction of the elapsed time
     const Clock::time_point begin = Clock::now();
     while (!has_ended()) {
       stop.poll();
@@ -274,11 +275,12 @@ class RunningProcess {
     return status_;
   }
 
-  /// Sends SIGTERM to all, then SIGKILL to those left, and returns the program's status.
+  /// Sends SIGTERM to all processes of the group and, if the program is still running after a
+  /// second, SIGKILL. Returns the program's status.
   int end() {
-    constexpr double kGrace = 1;  // second
+    constexpr double kGraceSeconds = 1;
     group_.send(SIGTERM);
-    if (!wait(after(kGrace), {}).has_value()) {
+    if (!wait(after(kGraceSeconds), {}).has_value()) {
       group_.send(SIGKILL);
       (void)wait(std::nullopt, {});
     }
@@ -312,9 +314,10 @@ std::string find_program(const std::string& program) {
   namespace fs = std::filesystem;
   std::vector<fs::path> places = folders_of_path();
   std::error_code ignored;
-  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  places.push_back(here);
-  places.push_back(here.parent_path().parent_path() / "cuda/bin");  // from build/release/bin
+  const fs::path program_folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  places.push_back(program_folder);
+  places.push_back(program_folder.parent_path().parent_path() /
+                   "cuda/bin");  // from build/release/bin
   for (const char* const variable : {"CUDA_HOME", "CUDA_PATH"}) {
     if (const char* const home = std::getenv(variable); home != nullptr && *home != '\0') {
       places.push_back(fs::path(home) / "bin");
@@ -329,7 +332,7 @@ ProcessResult run_process(const std::vector<std::string>& arguments, const Proce
   const TemporaryFile output({});
   const TemporaryFile errors({});
   Spawn spawn;
-  // This program's own standard input may carry a protocol's lines, or be a terminal.
+  // The standard input of this program may be a terminal or contain lines of a protocol.
   spawn.redirect(STDIN_FILENO, "/dev/null");
   spawn.redirect(STDOUT_FILENO, output.path().c_str());
   spawn.redirect(STDERR_FILENO, errors.path().c_str());
@@ -339,7 +342,7 @@ ProcessResult run_process(const std::vector<std::string>& arguments, const Proce
     deadline = after(limits.max_seconds);
   }
   const std::optional<int> status = process.wait(deadline, limits.stop);
-  return {.exit_code = exit_code_of(status.has_value() ? *status : process.end()),
+  return {.exit_code = to_exit_code(status.has_value() ? *status : process.end()),
           .timed_out = !status.has_value(),
           .output = read_whole(output.path()),
           .errors = read_whole(errors.path())};
@@ -391,12 +394,12 @@ Child::Child(const std::vector<std::string>& arguments, StopFlag stop) : stop_(s
 }
 
 Child::~Child() {
-  constexpr double kFarewell = 2;  // seconds that a child gets to end by itself
+  constexpr double kExitSeconds = 2;  // time limit in seconds for the child to end voluntarily
   close_input();
   if (process_ != nullptr) {
     try {
-      (void)process_->wait(later(input_closed_, kFarewell), stop_);
-    } catch (const Error&) {  // interrupted: the child is ended below
+      (void)process_->wait(later(input_closed_, kExitSeconds), stop_);
+    } catch (const Error&) {  // interrupted; the destructor of process_ ends the child
     }
   }
 }
@@ -409,23 +412,23 @@ void Child::close_input() {
 }
 
 void Child::note_end(const char* otherwise) {
-  constexpr std::size_t kLastWords = 600;
-  constexpr double kPatience = 2;  // seconds between the closing of its output and its exit
+  constexpr std::size_t kMaxErrorChars = 600;
+  constexpr double kExitSeconds = 2;  // seconds allowed between closing the output and exiting
   if (process_ == nullptr) {
     return;  // the reason is known
   }
-  const std::optional<int> status = process_->wait(after(kPatience), stop_);
+  const std::optional<int> status = process_->wait(after(kExitSeconds), stop_);
   if (!status.has_value()) {
     why_silent_ = otherwise;
     return;
   }
-  process_.reset();  // also ends descendants that it left running
+  process_.reset();  // also ends remaining descendants
   std::string words = read_whole(errors_.path());
   words.erase(words.find_last_not_of(" \n") + 1);
-  if (words.size() > kLastWords) {
-    words = "... " + words.substr(words.size() - kLastWords);
+  if (words.size() > kMaxErrorChars) {
+    words = "... " + words.substr(words.size() - kMaxErrorChars);
   }
-  why_silent_ = fmt::format("ended with exit code {}{}{}", exit_code_of(*status),
+  why_silent_ = fmt::format("ended with exit code {}{}{}", to_exit_code(*status),
                             words.empty() ? "" : ": ", words);
 }
 
@@ -444,11 +447,11 @@ bool Child::write_line(const std::string& line, double max_seconds) {
       continue;
     }
     if (count < 0 && errno != EAGAIN) {
-      note_end("takes no more input");
+      note_end("has closed its input");
       break;
     }
     if (!becomes_ready(input_.get(), POLLOUT, deadline, stop_)) {
-      why_silent_ = fmt::format("took no line within {:g} s", max_seconds);
+      why_silent_ = fmt::format("did not read a line within {:g} s", max_seconds);
       break;
     }
   }
@@ -457,14 +460,14 @@ bool Child::write_line(const std::string& line, double max_seconds) {
 
 std::optional<std::string> Child::read_line(double max_seconds) {
   const Clock::time_point deadline = after(max_seconds);
-  stop_.poll();  // polls here, since lines may arrive without a pause
+  stop_.poll();  // needed here, since lines may arrive without a pause
   while (true) {
     if (const std::size_t end = pending_.find('\n', taken_); end != std::string::npos) {
       std::string line = pending_.substr(taken_, end - taken_);
       taken_ = end + 1;
       return line;
     }
-    pending_.erase(0, std::exchange(taken_, 0));  // removes all consumed lines at once
+    pending_.erase(0, std::exchange(taken_, 0));  // removes all returned lines at once
     if (pending_.size() > kMaxLineBytes) {
       why_silent_ = fmt::format("wrote a line of more than {} MiB", kMaxLineBytes >> 20);
       open_ = false;

@@ -8,9 +8,9 @@
 
     encoder.embed_text(["a red bicycle in the snow"])  # float32 [1, 768]
     encoder.label(["cat.jpg"], ["cat", "dog"]).best[0].label
-    fovea.open("OUT").search("a red bicycle in the snow")  # in what `fovea embed -o OUT` wrote
+    fovea.open("OUT").search("a red bicycle in the snow")  # in the output of `fovea embed -o OUT`
 
-It needs only numpy. It takes PIL images, torch tensors and all other objects that support DLPack when
+Only numpy is required. PIL images, torch tensors and other objects that support DLPack are accepted when
 their libraries are installed.
 """
 

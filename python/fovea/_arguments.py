@@ -1,4 +1,4 @@
-"""Checks what callers pass, before the engine sees it."""
+"""Checks and converts arguments for the engine."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ Device = str | TorchDevice
 
 
 def integer(value: SupportsIndex, name: str, least: int, bits: int = 32, least_is: str = "") -> int:
-    """Checks that a number fits into the engine's type, because ctypes would truncate it silently.
-    `least_is` says in the message what `least` means."""
+    """Checks that a number fits into the engine's integer type, because ctypes would truncate it silently.
+    `least_is` explains the meaning of the value `least` in the error message."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -103,7 +103,7 @@ def precision_name(precision: Precision | TorchType) -> str:
     raise TypeError(f"precision must be a string or a torch.dtype, not {type(precision).__name__}")
 
 
-def _without_nul(name: bytes, what: str) -> bytes:
+def _without_nul(name: bytes, argument: str) -> bytes:
     if b"\0" in name:
-        raise ValueError(f"{what} must not contain a NUL character")
+        raise ValueError(f"{argument} must not contain a NUL character")
     return name

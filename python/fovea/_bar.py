@@ -35,7 +35,7 @@ class Bar:
 
 
 def progress_bar(total: int | None, wanted: bool, unit: str, **options: Any) -> Bar:
-    """Returns a bar for `total` units (None: unknown) if `wanted`, else one that shows nothing."""
+    """Returns a bar for `total` units (None: unknown) if `wanted`, or else a bar that shows nothing."""
     if not wanted:
         return Bar()
     try:

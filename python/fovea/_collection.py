@@ -1,4 +1,4 @@
-"""Collection: what `fovea embed` wrote, to be searched by words, photos and vectors."""
+"""Collection: the outputs of `fovea embed`, which can be searched by words, photos and vectors."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from fovea._query import Queries, Query, make_queries
 
 Path = Union[str, "os.PathLike[str]"]
 
-MAX_WEIGHT = 1000  # as for --photo-weight
+MAX_WEIGHT = 1000  # the same limit as for --photo-weight
 _LONG_BITS = 64
-# Rows to read per call of the engine: Ctrl-C works between calls.
+# Rows to read per call of the engine; Ctrl-C is handled between calls.
 _ROWS_PER_READ = 1 << 14
 
 
 class Collection:
-    """The embeddings of photos, and their names. Rows are counted through all outputs, in order; len() is their
-    number. May be used from several threads; searches take turns."""
+    """The embeddings of photos, and their names. Rows are numbered consecutively through all outputs; len() is their
+    number. A Collection may be used from several threads; searches run one at a time."""
 
     def __init__(
         self,
@@ -47,25 +47,25 @@ class Collection:
         threads: SupportsIndex = 0,
         device: Device = "cpu",
     ) -> None:
-        """Opens what `fovea embed` wrote, to search in it.
+        """Opens outputs of `fovea embed` for searching.
 
         Args:
             outputs: the folder or the NAME.npy that `fovea embed -o` wrote, or several of them, which are searched as
                 one. They must be of the same model.
             model: the model for words and for photos that are not in the outputs; None: the one that made the outputs.
                 It is loaded when it is first needed: on the CPU, in fp32; with device="cuda" on that GPU, in bf16.
-            encoder: an Encoder for this instead, which the caller still owns.
-            root: where relative names of photos start; None: in the folder where `fovea embed` ran.
+            encoder: an Encoder to use instead of `model`, which the caller still owns.
+            root: the folder to which relative names of photos refer; None: the folder where `fovea embed` ran.
             threads: threads that compare; 0: one per CPU that this process may use.
             device: where rows are compared: "cpu", "cuda", "cuda:N", "emu", "auto", or a torch.device. A GPU keeps
-                all rows, in 8 bits a number, in its memory from the first search on, which suits collections that stay
-                open; "auto" takes one from the second search on, where there is one that has room. Results are the
-                same, to the last bit.
+                an 8-bit copy of all rows in its memory from the first search on, which suits collections that stay
+                open; "auto" uses a GPU from the second search on, if one has enough free memory. Results are
+                identical, bit for bit.
 
         Raises:
-            Error: an output is absent, damaged or not whole, or of another model, and the message names the file; or
-                the device is unavailable.
-            TypeError, ValueError: an argument is of another type, there is no output, a number is negative, or a name
+            Error: an output is missing, damaged, incomplete, or of another model (the message names the file), or the
+                device is unavailable.
+            TypeError, ValueError: an argument has the wrong type, there is no output, a number is negative, or a name
                 contains a NUL character.
         """
         several = [outputs] if isinstance(outputs, (str, os.PathLike)) else list(outputs)
@@ -93,7 +93,7 @@ class Collection:
         self._dimension: int = library.fovea_collection_dimension(handle)
         self._finished = bool(library.fovea_collection_is_finished(handle))
         self._model = os.fsdecode(library.fovea_collection_model(handle) if model is None else model)
-        self._lock = threading.Lock()  # the model is loaded once
+        self._lock = threading.Lock()  # guards loading of the model
         self._encoder = encoder
         self._is_own_encoder = False
 
@@ -107,28 +107,27 @@ class Collection:
 
     @property
     def model(self) -> str:
-        """The model for words: the one that made the outputs, unless another was given; "" when unknown."""
+        """The model for queries: that of the outputs, unless another was given; "" when unknown."""
         return self._model
 
     @property
     def outputs(self) -> list[str]:
-        """The paths that were given."""
+        """The paths of the outputs, as given."""
         return list(self._outputs)
 
     @property
     def is_finished(self) -> bool:
-        """False when an output is unfinished, so that its last rows are absent."""
+        """False when an output is unfinished, so that its last rows are missing."""
         return self._finished
 
     @property
     def sources(self) -> Sequence[str]:
-        """The names of the photos, by their rows: in UTF-8, with other bytes as \\\\xHH. Each is read when it is
-        asked for."""
+        """The names of the photos by row, in UTF-8, with other bytes as \\\\xHH. Each name is read on access."""
         return _Sources(self)
 
     @property
     def encoder(self) -> Encoder:
-        """The encoder of words and photos, which is loaded by its first use. Raises an Error when there is none."""
+        """The encoder of words and photos, which is loaded on first use. Raises an Error when the model is unknown."""
         with self._lock:
             self._opened()
             if self._encoder is None:
@@ -136,7 +135,7 @@ class Collection:
                     raise Error(
                         f"no manifest.json in {', '.join(self._outputs)} names the model: pass model= or encoder="
                     )
-                # The CPU embeds a few texts faster than a GPU starts; a GPU that holds the rows has started already.
+                # The CPU embeds a few texts faster than a GPU is initialised, but one with the rows is initialised.
                 on_gpu = self._device.startswith(("cuda", "emu"))
                 self._encoder = Encoder(
                     self._model,
@@ -196,42 +195,42 @@ class Collection:
 
         Args:
             query: what to look for. A string is words; a pathlib.Path, or any image that `Encoder.embed` takes, is a
-                photo; an integer is a row of this collection; a floating-point array [dimension] is a vector. A list
-                or tuple of these is one search each. A photo of the collection is not embedded again, and is not
-                found by itself.
+                photo; an integer is a row of this collection; a floating-point array [dimension] is a vector. Each
+                item of a list or tuple is a search of its own. A photo of the collection is not embedded again, and
+                is not among its own results.
             k: photos to find per query.
-            photo: a photo, or a list of them, that the results should be like as well. Here a string is a name in
-                the collection or a path.
-            photo_weight: the weight of each such photo, where the query has 1.
+            photo: a photo, or a list of photos, that the results should also resemble. A string is a name in the
+                collection or a path here.
+            photo_weight: the weight of each such photo; that of the query is 1.
             without: words (or a photo, or a list) for what the results should not show.
-            without_weight: the weight of each of them. The query becomes the sum of all unit vectors times their
-                weights, those of `without` subtracted.
+            without_weight: the weight of each item of `without`. The query is the weighted sum of all unit vectors,
+                from which those of `without` are subtracted.
             clean: as for `Encoder.embed_text`.
 
         Returns:
-            The matches, the best first; for a list of queries a list of such lists. Scores are exact cosines. Those
-            of words are low even for the right photos; when a query is words alone, matches also have SigLIP's logit
-            and probability.
+            The matches, the best first; for a list of queries, a list of such lists. Scores are exact cosines. Cosines
+            of words are low even for the right photos; when a query consists of words alone, matches also have SigLIP's
+            logit and probability.
 
         Raises:
             Error: a photo cannot be read, the model cannot be loaded or has no text tower, a file of the collection has
-                changed, the Collection is closed.
-            TypeError, ValueError: an argument is of another type or shape.
+                changed, or the Collection is closed.
+            TypeError, ValueError: an argument has the wrong type or shape.
         """
-        wanted = integer(k, "k", 1)
+        count = integer(k, "k", 1)
         choice(clean, "clean", TEXT_CLEANS)
         several = isinstance(query, (list, tuple))
         queries = make_queries(
             self,
             list(query) if several else [query],
-            _list_of(photo),
+            _as_list(photo),
             _weight(photo_weight, "photo_weight"),
-            _list_of(without),
+            _as_list(without),
             _weight(without_weight, "without_weight"),
             clean,
         )
-        found = self._nearest(queries.vectors, max(1, min(wanted, self._rows)), queries.left_out)
-        results = list(self._matches(queries, found))
+        nearest = self._nearest(queries.vectors, max(1, min(count, self._rows)), queries.left_out)
+        results = list(self._matches(queries, nearest))
         return results if several else results[0]
 
     def nearest(
@@ -241,81 +240,81 @@ class Collection:
         *,
         left_out: npt.ArrayLike | None = None,
     ) -> Nearest:
-        """Finds the rows that are nearest to vectors, as arrays: the way for many queries.
+        """Finds the rows that are nearest to vectors, as arrays. This is the fastest way for many queries.
 
         Args:
             vectors: floating-point [vectors, dimension] or [dimension], of any length but 0.
             k: rows per vector.
-            left_out: per vector a row that it must not find, such as its own, or -1 for none.
+            left_out: per vector, a row to exclude, such as the vector's own, or -1 for none.
 
         Returns:
-            Nearest(rows, scores): int64 and float64 [vectors, k], or [k] for one vector, nearest first and rows of
-            equal score in row order; -1 and NaN where there are not as many rows.
+            Nearest(rows, scores): int64 and float64 [vectors, k], or [k] for one vector, nearest first, with rows of
+            equal score in row order; -1 and NaN where there are fewer rows.
 
         Raises:
             Error: a vector holds NaN or infinity, or only zeros; a file of the collection has changed; the
                 Collection is closed.
-            TypeError, ValueError: an argument is of another type or shape.
+            TypeError, ValueError: an argument has the wrong type or shape.
         """
-        given = np.asarray(vectors)
-        if given.dtype.kind != "f" or given.ndim not in (1, 2) or given.shape[-1] != self._dimension:
-            shape = "x".join(map(str, given.shape))
+        array = np.asarray(vectors)
+        if array.dtype.kind != "f" or array.ndim not in (1, 2) or array.shape[-1] != self._dimension:
+            shape = "x".join(map(str, array.shape))
             raise ValueError(
                 f"vectors must be floating-point [vectors, {self._dimension}] or [{self._dimension}], not "
-                f"{given.dtype} {shape}"
+                f"{array.dtype} {shape}"
             )
-        several = np.ascontiguousarray(np.atleast_2d(given), np.float32)
-        wanted = integer(k, "k", 1)
-        not_found = None
+        several = np.ascontiguousarray(np.atleast_2d(array), np.float32)
+        count = integer(k, "k", 1)
+        excluded_rows = None
         if left_out is not None:
-            not_found = np.ascontiguousarray(np.atleast_1d(left_out))
-            if not_found.dtype.kind not in "iu" or not_found.shape != (len(several),):
+            excluded_rows = np.ascontiguousarray(np.atleast_1d(left_out))
+            if excluded_rows.dtype.kind not in "iu" or excluded_rows.shape != (len(several),):
                 raise ValueError(f"left_out must hold {len(several)} integers, one per vector")
-            not_found = not_found.astype(np.int64)
-        found = self._nearest(several, wanted, not_found)
-        return found if given.ndim == 2 else Nearest(found.rows[0], found.scores[0])
+            excluded_rows = excluded_rows.astype(np.int64)
+        result = self._nearest(several, count, excluded_rows)
+        return result if array.ndim == 2 else Nearest(result.rows[0], result.scores[0])
 
     def find(self, photo: Path) -> int | None:
-        """The first row of a photo, given by its name in the collection or by a path that leads to it; None when
-        there is none."""
+        """Returns the first row of a photo, given by its name in the collection or by a path that leads to it, or None
+        when it is not in the collection."""
         row = ctypes.c_int64()
         library.fovea_collection_find(self._opened().pointer, path_text(photo, "photo"), ctypes.byref(row))
         return None if row.value < 0 else row.value
 
     def photo(self, row: SupportsIndex) -> Photo:
         """Returns the photo of a row: its index entry, and the current state of its file."""
-        found = _library.Photo()
+        entry = _library.Photo()
         number = self._number(row)
-        library.fovea_collection_photo(self._opened().pointer, number, ctypes.byref(found))
+        library.fovea_collection_photo(self._opened().pointer, number, ctypes.byref(entry))
         modified = datetime.datetime.fromtimestamp(0, datetime.timezone.utc) + datetime.timedelta(
-            seconds=found.modified
+            seconds=entry.modified
         )
         return Photo(
             row=number,
-            source=text(found.source),
-            path=os.fsdecode(found.path),
-            output=self._outputs[found.output],
-            width=found.width,
-            height=found.height,
-            bytes=None if found.bytes < 0 else found.bytes,
-            modified=modified if found.has_modified else None,
-            captured=text(found.captured) or None,
-            is_member=bool(found.is_member),
-            has_changed=bool(found.has_changed),
-            error=text(found.error) or None,
+            source=text(entry.source),
+            path=os.fsdecode(entry.path),
+            output=self._outputs[entry.output],
+            width=entry.width,
+            height=entry.height,
+            bytes=None if entry.bytes < 0 else entry.bytes,
+            modified=modified if entry.has_modified else None,
+            captured=text(entry.captured) or None,
+            is_member=bool(entry.is_member),
+            has_changed=bool(entry.has_changed),
+            error=text(entry.error) or None,
         )
 
     def embedding(self, row: SupportsIndex) -> npt.NDArray[np.float32]:
-        """The embedding of a row, float32 [dimension]."""
+        """Returns the embedding of a row, float32 [dimension]."""
         return self.embeddings(self._number(row), 1).reshape(-1)
 
     def embeddings(self, first: SupportsIndex = 0, count: SupportsIndex | None = None) -> npt.NDArray[np.float32]:
-        """Reads the embeddings of `count` rows from `first` on (None: all of them), float32 [count, dimension]. They
-        are as they were written: f16 rows are converted, and none is normalised."""
+        """Reads the embeddings of `count` rows from `first` on (None: all remaining rows), float32 [count, dimension].
+        They are not normalised; f16 rows are converted."""
         begin = integer(first, "first", 0, _LONG_BITS)
         number = max(self._rows - begin, 0) if count is None else integer(count, "count", 0, _LONG_BITS)
         if begin + number > self._rows:
-            raise IndexError(f"there are no {number} rows from row {begin} on: the collection has {self._rows}")
+            raise IndexError(f"rows [{begin}, {begin + number}) are out of range: the collection has {self._rows} rows")
         rows = np.empty((number, self._dimension), np.float32)
         for start in range(0, number, _ROWS_PER_READ):
             part = rows[start : start + _ROWS_PER_READ]
@@ -323,8 +322,7 @@ class Collection:
         return rows
 
     def close(self) -> None:
-        """Frees the memory now instead of with the object, including the model if this object loaded it. Running calls
-        are not interrupted."""
+        """Frees the memory at once, including the model if this object loaded it. Running calls are not interrupted."""
         with self._lock:
             self._handle = None
             if self._is_own_encoder and self._encoder is not None:
@@ -338,7 +336,7 @@ class Collection:
         self.close()
 
     def _opened(self) -> _Handle:
-        """Handle of the open collection; holding it keeps the collection from being freed."""
+        """Returns the handle of the open collection. A reference to it keeps the collection from being freed."""
         handle = self._handle
         if handle is None:
             raise Error("this Collection is closed")
@@ -347,7 +345,7 @@ class Collection:
     def _number(self, row: SupportsIndex) -> int:
         number = integer(row, "row", 0, _LONG_BITS)
         if number >= self._rows:
-            raise IndexError(f"there is no row {number}: the collection has {self._rows}")
+            raise IndexError(f"row {number} is out of range: the collection has {self._rows} rows")
         return number
 
     def _source(self, row: int) -> tuple[str, str]:
@@ -357,7 +355,7 @@ class Collection:
         return text(source.value or b""), os.fsdecode(path.value or b"")
 
     def _nearest(self, vectors: npt.NDArray[np.float32], k: int, left_out: npt.NDArray[np.int64] | None) -> Nearest:
-        found = Nearest(np.empty((len(vectors), k), np.int64), np.empty((len(vectors), k), np.float64))
+        result = Nearest(np.empty((len(vectors), k), np.int64), np.empty((len(vectors), k), np.float64))
         handle = self._opened()
 
         def work(is_stopped: Any) -> None:
@@ -369,16 +367,18 @@ class Collection:
                 None if left_out is None else left_out.ctypes.data,
                 SEARCH_HANDLER(lambda _done, _total, _context: int(is_stopped())),
                 None,
-                found.rows.ctypes.data,
-                found.scores.ctypes.data,
+                result.rows.ctypes.data,
+                result.scores.ctypes.data,
             )
 
         _interruptible(work)
-        return found
+        return result
 
-    def _matches(self, queries: Queries, found: Nearest) -> Iterator[list[Match]]:
+    def _matches(self, queries: Queries, nearest: Nearest) -> Iterator[list[Match]]:
         scale = self.encoder.logit_scale if any(queries.are_texts) else None
-        for rows, scores, is_text in zip(found.rows.tolist(), found.scores.tolist(), queries.are_texts, strict=True):
+        for rows, scores, is_text in zip(
+            nearest.rows.tolist(), nearest.scores.tolist(), queries.are_texts, strict=True
+        ):
             matches = []
             for row, score in zip(rows, scores, strict=True):
                 if row < 0:
@@ -398,7 +398,7 @@ _Queries = Union[Query, "list[Any]", "tuple[Any, ...]"]
 
 
 class _Handle:
-    """A collection of the engine, which is freed with the last reference to this object."""
+    """The engine's collection, which is freed with the last reference to this object."""
 
     def __init__(self, pointer: ctypes.c_void_p) -> None:
         self.pointer = pointer
@@ -406,7 +406,7 @@ class _Handle:
 
 
 def _free_collection(pointer: ctypes.c_void_p, pid: int) -> None:
-    if os.getpid() == pid:  # a forked child does not have the threads for which this would wait
+    if os.getpid() == pid:  # in a forked child this would wait for threads that exist only in the parent
         library.fovea_collection_free(pointer)
 
 
@@ -429,7 +429,7 @@ class _Sources(Sequence[str]):
         number = operator.index(row)
         number += len(self) if number < 0 else 0
         if not 0 <= number < len(self):
-            raise IndexError(f"there is no row {operator.index(row)}: the collection has {len(self)}")
+            raise IndexError(f"row {operator.index(row)} is out of range: the collection has {len(self)} rows")
         return self._collection._source(number)[0]
 
 
@@ -449,8 +449,8 @@ def _interruptible(work: Callable[[Callable[[], bool]], None]) -> None:
             stopped.set()
 
 
-def _list_of(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, (list, tuple)) else [given]
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def _weight(value: float, name: str) -> float:

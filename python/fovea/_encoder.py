@@ -31,7 +31,7 @@ from fovea._arguments import (
 )
 from fovea._bar import Bar, progress_bar
 from fovea._errors import Error, ImageError
-from fovea._features import Features, FeatureType, Layer, feature_type, finished_features, layer_name
+from fovea._features import Features, FeatureType, Layer, compute_features, feature_type, layer_name
 from fovea._images import ImageLike
 from fovea._label import (
     DEFAULT_TEMPLATE,
@@ -39,17 +39,17 @@ from fovea._label import (
     LogitScale,
     Numbers,
     as_embeddings,
-    labels_of,
+    embed_labels,
+    make_labels,
     score,
-    vectors_of,
 )
 from fovea._library import EmbedOptions, EmbedTextsOptions, FeaturesOptions, library, text
 from fovea._result import EmbeddedImage, FailedImage, Result
-from fovea._runs import Options, Rows, Run, Running, Window, WindowOfTexts, window_of_all, windows_of
+from fovea._runs import Options, Rows, Run, RunQueue, Window, WindowOfTexts, make_windows, single_window
 
 OnError = Literal["raise", "nan"] | Callable[[ImageError], Any]
 
-# Images per run of `embed` when it cannot pass all of them at once.
+# Images per run of `embed` when the engine cannot take all of them in one run.
 _MIN_WINDOW = 256
 # Texts per run of `embed_text`.
 _TEXTS_PER_WINDOW = 1024
@@ -59,7 +59,7 @@ _LONG_BITS = 64
 
 
 class Encoder:
-    """A loaded model. May be used from several threads; the device computes one batch at a time."""
+    """A loaded model. An Encoder may be used from several threads; the device computes one batch at a time."""
 
     def __init__(
         self,
@@ -74,29 +74,29 @@ class Encoder:
         first: Tower = "images",
         calibration: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Loads a SigLIP or SigLIP 2 model. It downloads nothing: `pull` does.
+        """Loads a SigLIP or SigLIP 2 model. Models are never downloaded here; use `pull` for that.
 
         Args:
             model: a folder in Hugging Face layout, or a name such as
                 "google/siglip2-base-patch16-224" that is in the local Hugging Face cache.
             device: "auto", "cpu", "cuda" or "cuda:N", or a torch.device. "auto" takes a GPU when one is usable,
-                else the CPU; `Encoder.device` says which. "emu", and "emu:ARCH" of docs/emulator.md, run a GPU's
-                kernels on the CPU, far slower than either, and fail where a kernel does something wrong.
-            precision: "auto" is "bf16" where the device has instructions for it, else "fp32". A named
-                precision that the device lacks is an error that says what to use, and so is a calibrated one
-                ("int8", say) before `fovea calibrate` has prepared the model for it. torch.float32 and
-                torch.bfloat16 name "fp32" and "bf16".
+                else the CPU; `Encoder.device` says which. "emu" and "emu:ARCH" (docs/emulator.md) run GPU kernels
+                in an emulator on the CPU, which is far slower, and report errors of the kernels.
+            precision: "auto" is "bf16" where the device has instructions for it, else "fp32". Precisions that the
+                device lacks are an error, and so are calibrated ones, such as "int8", before `fovea calibrate` has
+                prepared the model; the message says what to do. torch.float32 and torch.bfloat16 mean "fp32" and
+                "bf16".
             threads: compute threads; 0: one per CPU that this process may use.
             decode_threads: threads that decode and resize images; 0: one per CPU that this process may use.
-            decode_memory: bytes that the images being read and decoded may take together; 0: half of the memory,
-                at most what ordinary photos in all threads, or one image of the largest size, need.
-            max_pixels: an image of more pixels is an error of that image; 0: Pillow's limit, 178,956,970.
-            first: the half that is loaded now, "images" or "texts"; the other is loaded when it is first needed.
+            decode_memory: limit in bytes for all images that are being read and decoded; 0: half of the memory, but
+                no more than ordinary photos in all threads, or one image of the largest size, need.
+            max_pixels: images with more pixels fail; 0: Pillow's limit, 178,956,970.
+            first: the tower that is loaded now, "images" or "texts"; the other is loaded when it is first needed.
             calibration: the folder of calibrations; None: FOVEA_CALIBRATION, else where `fovea calibrate` writes them.
 
         Raises:
             Error: the model, the device or the precision is unavailable; the message says why.
-            TypeError, ValueError: an argument is of another type, a number is negative, or a name contains a
+            TypeError, ValueError: an argument has the wrong type, a number is negative, or a name contains a
                 NUL character.
         """
         handle = ctypes.c_void_p()
@@ -115,11 +115,11 @@ class Encoder:
         )
         library.fovea_encoder_load_calibrated(*arguments, ctypes.byref(handle))
         self._handle = handle
-        self._lock = threading.Lock()  # keeps the handle from being freed while it is used
+        self._lock = threading.Lock()  # the handle must not be freed during its use
         self._pid = os.getpid()
         self._free = weakref.finalize(self, _free_encoder, handle, self._pid)
-        self._free.atexit = False  # daemon threads may still use it, and the end of the process frees it
-        self._labels: tuple[Any, Numbers] | None = None  # vectors of the last call of `label`, and its arguments
+        self._free.atexit = False  # daemon threads may still use the handle; the end of the process frees it
+        self._labels: tuple[Any, Numbers] | None = None  # arguments of the last call of `label`, and their vectors
         self._model = os.fsdecode(model)
         self._device = text(library.fovea_encoder_device(handle))
         self._precision = text(library.fovea_encoder_precision(handle))
@@ -130,12 +130,12 @@ class Encoder:
 
     @property
     def model(self) -> str:
-        """The name of the model, as it was given."""
+        """The name of the model, as given to the constructor."""
         return self._model
 
     @property
     def device(self) -> str:
-        """A description of the device for people: "cpu (avx512_bf16), bf16, 8 threads"."""
+        """A human-readable description of the device, such as "cpu (avx512_bf16), bf16, 8 threads"."""
         return self._device
 
     @property
@@ -150,21 +150,21 @@ class Encoder:
 
     @property
     def batch_size(self) -> int:
-        """Images computed together by default: the recommended batch size."""
+        """The default batch size, which is the recommended one for the device."""
         return self._batch_size
 
     @property
     def image_size(self) -> tuple[int, int] | None:
         """(height, width) in pixels, to which every image is resized; None for a NaFlex model, whose images
-        keep their proportions."""
+        keep their aspect ratios."""
         return self._image_size
 
     @property
     def logit_scale(self) -> LogitScale:
-        """How this model turns cosines of images and texts into logits and probabilities. The first use of it loads
-        the text tower; it raises an Error when the model has none."""
+        """The scale and bias that turn cosines of images and texts into logits and probabilities. The first use loads
+        the text tower, and raises an Error when the model has none."""
         factor, bias = ctypes.c_double(), ctypes.c_double()
-        with self._using() as handle:
+        with self._locked_handle() as handle:
             library.fovea_encoder_logit_scale(handle, ctypes.byref(factor), ctypes.byref(bias))
         return LogitScale(factor.value, bias.value)
 
@@ -186,23 +186,23 @@ class Encoder:
         *,
         on_error: OnError = "raise",
     ) -> npt.NDArray[np.float32]:
-        """Turns images into embeddings, decoding on all cores while the device computes.
+        """Turns images into embeddings. Images are decoded on all cores while the device computes.
 
         Args:
             images: any mix of paths, bytes of image files, files opened in binary mode (they are rewound), PIL
                 images, and pixels: uint8 [height, width, 3] of any size as numpy arrays, torch tensors or
                 other objects that support DLPack. Gray ([height, width] or one channel) is repeated, and
                 alpha (a second or fourth channel) is dropped, as for files. Tensors on a GPU are copied to
-                the host. Lists, tuples and arrays [images, height, width, 3] are taken as they are; any other
+                the host. Lists, tuples and arrays [images, height, width, 3] are read at once; any other
                 iterable, such as a generator, is read as its images are needed, so that at most about 100 MB
-                of them, or four images, are in memory beside the result.
+                of images, or four of them, are in memory in addition to the result.
             batch_size: images computed together; None: `Encoder.batch_size`.
             normalize: scale every embedding to length 1.
             progress: show a progress bar (needs tqdm).
-            on_error: what happens with an unreadable image. "raise": the call ends with an
+            on_error: how to handle an unreadable image. "raise": the call ends with an
                 ImageError that names it. "nan": its row is all NaN. A function: it is called with
-                the ImageError of each such image, in order, and their rows are all NaN; the method
-                `append` of a list collects them.
+                the ImageError of each such image, in order, and the rows of these images are all NaN;
+                the method `append` of a list collects the errors.
 
         Returns:
             float32 [images, dimension], row i for image i. The values are those of
@@ -216,22 +216,22 @@ class Encoder:
         if on_error not in ("raise", "nan") and not callable(on_error):
             raise ValueError(f'on_error must be "raise", "nan" or a function, not {on_error!r}')
         options = self._options(batch_size, normalize, stop_at_failure=on_error == "raise")
-        given = _images_of(images)
-        total = len(given) if isinstance(given, (list, tuple)) else None
+        inputs = _iterable_images(images)
+        total = len(inputs) if isinstance(inputs, (list, tuple)) else None
         with progress_bar(total, progress, "img") as bar:
-            if isinstance(given, (list, tuple)):
-                return self._embed_list(given, options, bar, on_error)
-            return self._embed_windows(windows_of(given, self._window(options)), options, bar, on_error)
+            if isinstance(inputs, (list, tuple)):
+                return self._embed_list(inputs, options, bar, on_error)
+            return self._embed_windows(make_windows(inputs, self._window(options)), options, bar, on_error)
 
     def _embed_list(self, images: Sequence[Any], options: EmbedOptions, bar: Bar, on_error: OnError) -> Rows:
         rows = np.empty((len(images), self._dimension), np.float32)
-        everything = window_of_all(images)
-        windows = windows_of(images, self._window(options)) if everything is None else iter([everything])
+        everything = single_window(images)
+        windows = make_windows(images, self._window(options)) if everything is None else iter([everything])
 
         def start(window: Window) -> Run:
             return self._start(window, rows[window.first : window.first + len(window)], options)
 
-        with Running(start, bar) as running:
+        with RunQueue(start, bar) as running:
             for run in running.finished(windows):
                 _handle_failures(run, on_error)
         return rows
@@ -240,11 +240,11 @@ class Encoder:
         rows = np.empty((0, self._dimension), np.float32)
         count = 0
         more = max(_ROWS_BYTES // (rows.itemsize * self._dimension), 1)
-        with Running(lambda window: self._start(window, self._rows_for(window), options), bar) as running:
+        with RunQueue(lambda window: self._start(window, self._rows_for(window), options), bar) as running:
             for run in running.finished(windows):
                 _handle_failures(run, on_error)
                 end = count + len(run.rows)
-                if end > len(rows):  # in place: the system moves the pages of large arrays
+                if end > len(rows):  # resize() is cheap, as mremap() moves the pages of large arrays
                     rows.resize((end + more, self._dimension), refcheck=False)
                 rows[count:end] = run.rows
                 count = end
@@ -259,17 +259,17 @@ class Encoder:
         normalize: bool = True,
         progress: bool = False,
     ) -> npt.NDArray[np.float32]:
-        """Turns texts into embeddings, which cosines compare with those of images.
+        """Turns texts into embeddings, to be compared with those of images by their cosines.
 
-        The first call loads the text tower, unless `load` did. A text's embedding does not depend, to the last bit,
-        on the other texts.
+        The first call loads the text tower, unless `load` did. The embedding of a text is the same, bit for bit,
+        whatever the other texts are.
 
         Args:
             texts: one text, or any iterable of texts. The model reads the first 63 tokens or so of each; none may
                 take more than 1 MiB.
-            clean: what is done to a text first. "auto": what the model was trained with, which is "lower" (small
-                letters) for SigLIP 2, and "canonicalize" (small letters, no ASCII punctuation) for SigLIP. Both
-                also make runs of white space one space. "none": the text as it is.
+            clean: how texts are normalised first. "auto": as in the model's training, which is "lower" (lower case)
+                for SigLIP 2, and "canonicalize" (lower case, no ASCII punctuation) for SigLIP. Both also collapse
+                white space. "none": texts are not changed.
             normalize: scale every embedding to length 1.
             progress: show a progress bar (needs tqdm).
 
@@ -277,16 +277,16 @@ class Encoder:
             float32 [dimension] for one text, else [texts, dimension].
 
         Raises:
-            TypeError, ValueError: an item is not a text, or holds half of a surrogate pair.
+            TypeError, ValueError: an item is not a text, or contains an unpaired surrogate.
             Error: the model has no text tower or no tokenizer, the device failed, or the Encoder is closed.
         """
         options = EmbedTextsOptions(choice(clean, "clean", TEXT_CLEANS), bool(normalize))
-        given = [texts] if isinstance(texts, str) else texts
-        if isinstance(given, (bytes, bytearray)) or not isinstance(given, Iterable):
-            raise TypeError(f"pass a string or several, not {type(given).__name__}")
-        total = len(given) if isinstance(given, (list, tuple)) else None
+        inputs = [texts] if isinstance(texts, str) else texts
+        if isinstance(inputs, (bytes, bytearray)) or not isinstance(inputs, Iterable):
+            raise TypeError(f"pass a string or several, not {type(inputs).__name__}")
+        total = len(inputs) if isinstance(inputs, (list, tuple)) else None
         with progress_bar(total, progress, "text") as bar:
-            windows = windows_of(given, _TEXTS_PER_WINDOW, make=WindowOfTexts)
+            windows = make_windows(inputs, _TEXTS_PER_WINDOW, make=WindowOfTexts)
             rows = self._embed_windows(windows, options, bar, "raise")
         return rows[0].copy() if isinstance(texts, str) else rows
 
@@ -308,28 +308,28 @@ class Encoder:
             images: as for `embed`; or embeddings of images, a floating-point array [images, dimension] or
                 [dimension].
             labels: such as ["cat", "dog"].
-            template: the text in which a label takes the place of "{}". With several, a label's vector is the mean of
-                those of its texts, all of them scaled to length 1.
+            template: a text in which a label replaces "{}". With several templates, the vector of a label is the mean
+                of the unit vectors of its texts.
             clean: as for `embed_text`.
-            batch_size, progress, on_error: as for `embed`. Numbers of a failed image are NaN.
+            batch_size, progress, on_error: as for `embed`. The scores of a failed image are NaN.
 
         Returns:
             The logits and probabilities [images, labels].
 
         Raises:
-            ImageError, TypeError, ValueError, Error: as `embed` and `embed_text`; or there is no label, or a
-                template (Error) has not exactly one "{}".
+            ImageError, TypeError, ValueError, Error: as for `embed` and `embed_text`. ValueError also when there is no
+                label, and Error when a template does not contain exactly one "{}".
         """
-        wanted = labels_of(labels, template)
-        key = (wanted, clean)
+        label_texts = make_labels(labels, template)
+        key = (label_texts, clean)
         known = self._labels
         if known is None or known[0] != key:
-            how = choice(clean, "clean", TEXT_CLEANS)
-            known = self._labels = (key, vectors_of(wanted, self._dimension, how, self._using))
+            cleaning = choice(clean, "clean", TEXT_CLEANS)
+            known = self._labels = (key, embed_labels(label_texts, self._dimension, cleaning, self._locked_handle))
         embeddings = as_embeddings(images, self._dimension)
         if embeddings is None:
             embeddings = self.embed(images, batch_size, progress=progress, on_error=on_error)
-        return score(embeddings, wanted.names, known[1], self.logit_scale)
+        return score(embeddings, label_texts.names, known[1], self.logit_scale)
 
     def features(
         self,
@@ -340,42 +340,42 @@ class Encoder:
         batch_size: SupportsIndex | None = None,
         progress: bool = False,
     ) -> Features:
-        """Computes hidden states of the vision tower for every patch of an image, for models that build on them. They stay
-        in the memory of the device, and `torch.from_dlpack` takes them from there.
+        """Computes hidden states of the vision tower for every patch of an image, as inputs of other models. They stay
+        in the memory of the device, where `torch.from_dlpack` can use them without a copy.
 
         Args:
-            images: as for `embed`. All of them are taken at once, and the result holds the features of all.
-            layer: as transformers numbers its `hidden_states`: 0 is what goes into the first layer, -1 what comes out
-                of the last one, without the norm that follows, and -2 what goes into the last one, which is
-                "penultimate". "last" is `last_hidden_state`, after the norm, and "pooled" the `pooler_output`: the
-                embedding before it is scaled.
-            dtype: "f16" or "f32", or one of numpy or torch that means them. Numbers beyond 65504 are infinite in f16.
+            images: as for `embed`. All of them are read at once, and the result holds the features of all.
+            layer: an index as in `hidden_states` of transformers: 0 is the input of the first layer, -1 the output of
+                the last layer, before the final norm, and -2 the input of the last layer, which is also called
+                "penultimate". "last" is `last_hidden_state`, after the norm, and "pooled" is `pooler_output`: the
+                embedding before normalisation.
+            dtype: "f16" or "f32", or the equivalent of numpy or torch. Values beyond 65504 are infinite in f16.
             batch_size: images computed together; None: `Encoder.batch_size`.
             progress: show a progress bar (needs tqdm).
 
         Returns:
-            Features [images, tokens, hidden], or [images, hidden] of the pooled ones. An image's features have the same
-            bits whatever others come with it.
+            Features [images, tokens, hidden], or [images, hidden] for "pooled". The features of an image are the same,
+            bit for bit, whatever the other images are.
 
         Raises:
             ImageError: an image cannot be read.
-            TypeError, ValueError: an item is not an image, or an argument is none of those above.
-            Error: the model has no such layer, it has no pooling head and "pooled" was asked for, its images have
-                different numbers of patches (NaFlex) and others were asked for, the features do not fit into the
+            TypeError, ValueError: an item is not an image, or an argument is invalid.
+            Error: the model has no such layer, or no pooling head for "pooled"; a NaFlex model, whose images have
+                different numbers of patches, is asked for anything but "pooled"; the features do not fit into the
                 memory of the device, the device failed, or the Encoder is closed.
         """
         name = layer_name(layer)
         number = 0 if batch_size is None else integer(batch_size, "batch_size", 1)
         options = FeaturesOptions(feature_type(dtype), number, self._decode_threads, 0, *self._decode_limits)
-        given = list(_images_of(images))
-        window = window_of_all(given) or Window.from_items(given)
+        inputs = list(_iterable_images(images))
+        window = single_window(inputs) or Window.from_items(inputs)
 
         def start(run: Run) -> ctypes.c_void_p:
-            with self._using() as handle:
+            with self._locked_handle() as handle:
                 return run.start_features(handle, name, options)
 
         with progress_bar(len(window), progress, "img") as bar:
-            return finished_features(window, start, bar)
+            return compute_features(window, start, bar)
 
     def heat(self, text: str, image: ImageLike, *, clean: TextClean = "auto") -> npt.NDArray[np.float32]:
         """Computes a heat map: how well a text matches each part of an image.
@@ -386,12 +386,12 @@ class Encoder:
             clean: as for `embed_text`.
 
         Returns:
-            float32 [rows, columns], a value for each patch of the image, the top row first: the cosine of the text's
-            embedding and of the embedding that the image would have if the model attended to that patch alone. The
-            patches cover the whole image, but for less than one at its right and lower edge.
+            float32 [rows, columns], a value for each patch of the image, the top row first: the cosine between the
+            text's embedding and the embedding that the image would have if the model attended only to that patch. The
+            patches cover the whole image except for an incomplete patch at the right and the lower edge.
 
         Raises:
-            TypeError, ValueError: the text is no string, or the image no image.
+            TypeError, ValueError: the text is not a string, or the image is not an image.
             Error: the image cannot be read, the model has no text tower or no pooling head, the device failed, or the
                 Encoder is closed.
         """
@@ -403,7 +403,7 @@ class Encoder:
         image_table, kept_image = window.table()
         text_table, kept_text = texts.table()
         rows, columns = ctypes.c_int64(), ctypes.c_int64()
-        with self._using() as handle:
+        with self._locked_handle() as handle:
             values = np.empty(library.fovea_encoder_patches(handle), np.float32)
             library.fovea_heat(
                 *(handle, text_table.ctypes.data, image_table.ctypes.data, choice(clean, "clean", TEXT_CLEANS)),
@@ -420,23 +420,23 @@ class Encoder:
         normalize: bool = True,
         on_error: Literal["yield", "raise"] = "yield",
     ) -> Generator[Result, None, None]:
-        """Yields the result of each image as it comes, in the order of the images.
+        """Yields the result of each image as soon as it is known, in the order of the images.
 
-        It takes images from the iterable when results are asked for, a few batches in advance, so memory is
-        bounded whatever the number of images, and a slow consumer slows the work down. All work
-        happens in calls of `next`: closing the generator ends it, and it may be read from any thread, one at a
-        time. Several streams may be read at once; they take turns on the device.
+        Images are taken from the iterable when results are requested, a few batches in advance, so memory is
+        bounded whatever the number of images, and a slow consumer slows the work down. Images are taken only in
+        calls of `next`: closing the generator ends the stream, and it may be read from any thread, one at a
+        time. Several streams may be read at once; they share the device batch by batch.
 
         Args:
             images: as for `embed`. When it raises an exception, the results of the images before come first.
-            batch_size: images computed together; None: `Encoder.batch_size`. While the device is idle, fewer
-                images are computed than that, so that results of slow sources come soon.
+            batch_size: images computed together; None: `Encoder.batch_size`. Smaller batches are computed while
+                the device is idle, so that results of slow sources do not wait for a full batch.
             normalize: scale every embedding to length 1.
-            on_error: what happens with an unreadable image. "yield": its result has an `error` in place of the
-                embedding. "raise": the ImageError is raised in its place, which ends the stream.
+            on_error: how to handle an unreadable image. "yield": its result has an `error` in place of the
+                embedding. "raise": the ImageError is raised, which ends the stream.
 
         Returns:
-            A generator of `Result`: each has `index`, `source`, and `embedding` or `error`, the other of which is None.
+            A generator of `Result`: each has `index`, `source`, and either `embedding` or `error`; the other is None.
 
         Raises:
             ImageError: an image cannot be read, and `on_error` is "raise".
@@ -447,11 +447,11 @@ class Encoder:
         if on_error not in ("yield", "raise"):
             raise ValueError(f'on_error must be "yield" or "raise", not {on_error!r}')
         options = self._options(batch_size, normalize, stop_at_failure=False)
-        return self._stream(iter(_images_of(images)), options, on_error)
+        return self._stream(iter(_iterable_images(images)), options, on_error)
 
     def _stream(self, images: Iterable[Any], options: EmbedOptions, on_error: str) -> Generator[Result, None, None]:
-        with Running(lambda window: self._start(window, self._rows_for(window), options), Bar()) as running:
-            windows = windows_of(images, options.batch_size or self._batch_size, running.is_idle)
+        with RunQueue(lambda window: self._start(window, self._rows_for(window), options), Bar()) as running:
+            windows = make_windows(images, options.batch_size or self._batch_size, running.is_idle)
             for run in running.finished(windows, finish_on_error=True):
                 failures = {failure.index: failure for failure in run.failures()}
                 for which, row in enumerate(run.rows):
@@ -459,12 +459,12 @@ class Encoder:
                     error = failures.get(index)
                     if error is not None and on_error == "raise":
                         raise error
-                    # A copy, because a caller that keeps a row would keep all of its run.
+                    # The row is copied, because a view would keep the rows of the whole run alive.
                     source = run.window.source(which)
                     yield FailedImage(index, source, error) if error else EmbeddedImage(index, source, row.copy())
 
     def close(self) -> None:
-        """Frees the model's memory now instead of with the object. Running calls are not interrupted."""
+        """Frees the model's memory at once. Running calls are not interrupted."""
         with self._lock:
             self._free()
 
@@ -487,7 +487,7 @@ class Encoder:
         return np.empty((len(window), self._dimension), np.float32)
 
     @contextlib.contextmanager
-    def _using(self) -> Iterator[ctypes.c_void_p]:
+    def _locked_handle(self) -> Iterator[ctypes.c_void_p]:
         """Provides the handle, and keeps it from being freed within the context."""
         if os.getpid() != self._pid:
             raise Error(
@@ -501,12 +501,12 @@ class Encoder:
 
     def _start(self, window: Window, rows: Rows, options: Options) -> Run:
         run = Run(window, rows)
-        with self._using() as handle:
+        with self._locked_handle() as handle:
             run.start(handle, options)
         return run
 
 
-#: The usual name for what makes an Encoder.
+#: fovea.load(...) is the usual way to make an Encoder.
 load = Encoder
 
 
@@ -519,13 +519,13 @@ def _handle_failures(run: Run, on_error: OnError) -> None:
 
 
 def _free_encoder(handle: ctypes.c_void_p, pid: int) -> None:
-    if os.getpid() == pid:  # a forked child does not have the threads for which this would wait
+    if os.getpid() == pid:  # in a forked child this would wait for threads that exist only in the parent
         library.fovea_encoder_free(handle)
 
 
-def _images_of(images: Any) -> Iterable[Any]:
-    """Returns the images as a list or tuple if they are in memory already, else unchanged. Raises TypeError for a single
-    image, whose parts would count as images."""
+def _iterable_images(images: Any) -> Iterable[Any]:
+    """Returns an array or tensor of images as a list, and any other iterable unchanged. Raises TypeError for a single
+    image, whose rows or bytes would be taken for images."""
     single = isinstance(images, (str, os.PathLike, bytes, bytearray, memoryview))
     if single or not isinstance(images, Iterable) or _images.is_single(images):
         raise TypeError(f"pass a list of images, not one {type(images).__name__}: embed([image])[0]")

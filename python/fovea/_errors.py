@@ -4,16 +4,16 @@ from __future__ import annotations
 
 
 class Error(RuntimeError):
-    """The engine failed; the message says what was wrong and what to do."""
+    """Raised when the engine fails. The message says what went wrong and what to do."""
 
 
 class ImageError(Error):
-    """One image could not be embedded.
+    """Raised when an image could not be embedded.
 
     Attributes:
         index: position among the images of the call.
-        source: the path, when the image was given as one or as an open file; else None.
-        reason: what was wrong, such as "cannot open: No such file or directory".
+        source: the path, when the image was given as a path or an open file; else None.
+        reason: the cause, such as "cannot open: No such file or directory".
     """
 
     def __init__(self, index: int, source: str | None, reason: str) -> None:

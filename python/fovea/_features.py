@@ -1,4 +1,4 @@
-"""Features: hidden states of the vision tower, in the memory of their device, shared with other libraries."""
+"""Features: hidden states of the vision tower in device memory, which other libraries can use through DLPack."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Layer = Literal["last", "penultimate", "pooled"] | SupportsIndex
 # Types in the order of the engine's enumeration.
 TYPES = ("f32", "f16")
 _NUMPY_TYPES = (np.dtype(np.float32), np.dtype(np.float16))
-_NAMES_OF_TYPES = {
+_TYPE_NUMBERS = {
     "f32": 0,
     "float32": 0,
     "torch.float32": 0,
@@ -38,14 +38,14 @@ _CAPSULE = b"dltensor"  # must outlive all capsules, which point to it
 
 
 def feature_type(value: FeatureType | npt.DTypeLike | TorchType) -> int:
-    """Returns the engine's number for "f16", numpy.float16, torch.float16 and the like."""
+    """Returns the engine's number for a type such as "f16", numpy.float16 or torch.float16."""
     name = value if isinstance(value, str) else str(value)
-    if name not in _NAMES_OF_TYPES:
+    if name not in _TYPE_NUMBERS:
         with contextlib.suppress(TypeError):
             name = str(np.dtype(value))  # type: ignore[arg-type]
-    if name not in _NAMES_OF_TYPES:
+    if name not in _TYPE_NUMBERS:
         raise ValueError(f'dtype must be "f16" or "f32", or the equivalent of numpy or torch, not {value!r}')
-    return _NAMES_OF_TYPES[name]
+    return _TYPE_NUMBERS[name]
 
 
 def layer_name(layer: Layer) -> bytes:
@@ -63,19 +63,19 @@ def layer_name(layer: Layer) -> bytes:
 
 
 class Features:
-    """Features of images: numbers [images, tokens, hidden], or [images, hidden] of the pooled ones, in the memory of
-    the device that computed them.
+    """Features of images, [images, tokens, hidden] or, for pooled features, [images, hidden], in the memory of the
+    device that computed them.
 
-    `numpy.asarray` and `numpy()` give an array: a view where the device is the CPU, else a copy. `torch.from_dlpack`
-    and the like take it as it is, without a copy, on a GPU too; all work on it is done, so that no stream needs to
-    wait. The memory goes when the object and all that was made of it are gone, and not with the Encoder."""
+    `numpy.asarray` and `numpy()` return an array: a view where the device is the CPU, else a copy. `torch.from_dlpack`
+    and similar functions need no copy, not even on a GPU; the features are complete, so that no stream has to wait. The
+    memory is independent of the Encoder, and is freed with the last object that refers to it."""
 
     def __init__(self, handle: ctypes.c_void_p) -> None:
-        """Wraps the engine's object of a run that has ended."""
+        """Wraps the engine's features of a completed run."""
         self._handle = handle
         self._pid = os.getpid()
         self._free = weakref.finalize(self, _free, handle, self._pid)
-        self._free.atexit = False  # freed by the end of the process
+        self._free.atexit = False  # the end of the process frees the memory
         shape = (ctypes.c_int64 * 3)()
         rank = library.fovea_features_shape(handle, shape)
         self._shape = tuple(shape[:rank])
@@ -89,17 +89,17 @@ class Features:
 
     @property
     def ndim(self) -> int:
-        """3, or 2 for pooled features."""
+        """Number of dimensions: 3, or 2 for pooled features."""
         return len(self._shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """numpy.float16 or numpy.float32."""
+        """Type of the values: numpy.float16 or numpy.float32."""
         return self._dtype
 
     @property
     def device(self) -> str:
-        """The device of the numbers: "cpu" or "cuda:N", as torch names it."""
+        """The device that holds the values: "cpu" or "cuda:N", as torch names it."""
         return "cpu" if self._cuda_device < 0 else f"cuda:{self._cuda_device}"
 
     def __len__(self) -> int:
@@ -109,7 +109,7 @@ class Features:
         return f"<fovea.Features {list(self._shape)} {self._dtype} on {self.device}>"
 
     def numpy(self) -> npt.NDArray[Any]:
-        """The numbers on the host: a view of the memory where it is the host's, else a copy."""
+        """Returns the values as an array: a view where they are in host memory, else a copy."""
         self._require_here()
         if self._cuda_device >= 0:
             copy = np.empty(self._shape, self._dtype)
@@ -119,7 +119,7 @@ class Features:
         if size == 0:
             return np.empty(self._shape, self._dtype)
         memory = (ctypes.c_char * size).from_address(library.fovea_features_data(self._handle))
-        memory._owner = self  # arrays keep `memory` alive, and this keeps what it views
+        memory._owner = self  # arrays keep `memory` alive, and `memory` keeps the features
         return np.frombuffer(memory, self._dtype).reshape(self._shape)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -143,10 +143,10 @@ class Features:
         dl_device: tuple[Any, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """Returns a DLPack capsule. `stream` is ignored, because the numbers are complete."""
+        """Returns a DLPack capsule. `stream` is ignored, because the values are complete."""
         self._require_here()
-        here = self.__dlpack_device__()
-        if dl_device is not None and tuple(map(int, dl_device)) != here:
+        own_device = self.__dlpack_device__()
+        if dl_device is not None and tuple(map(int, dl_device)) != own_device:
             if tuple(map(int, dl_device)) != (_DLPACK_CPU, 0) or copy is False:
                 raise BufferError(f"these features are on {self.device} and are not moved to {dl_device}")
             return self.numpy().__dlpack__()
@@ -163,8 +163,8 @@ class Features:
             raise Error("these features were computed before the process forked, and their memory is the parent's")
 
 
-def finished_features(window: Window, start: Callable[[Run], ctypes.c_void_p], bar: Bar) -> Features:
-    """Waits for the run that `start` starts, and raises the reason when it ended early."""
+def compute_features(window: Window, start: Callable[[Run], ctypes.c_void_p], bar: Bar) -> Features:
+    """Runs `start` and waits for the result. Raises the error of the run if it failed."""
     run, started = Run(window, np.empty((0, 0), np.float32)), None
     try:
         started = start(run)
@@ -175,7 +175,7 @@ def finished_features(window: Window, start: Callable[[Run], ctypes.c_void_p], b
         started = None
         return result
     finally:
-        run.close()  # stops the run unless it has ended
+        run.close()  # stops the run if it is still active
         if started is not None:
             library.fovea_features_free(started)
 
@@ -194,7 +194,7 @@ _DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _Managed._fields_ = [("tensor", ctypes.c_byte * 48), ("owner", ctypes.c_void_p), ("deleter", _DELETER)]
 
 # The destructor of capsules, which frees the tensor unless a consumer has taken it. Its argument is not a py_object,
-# because no reference to an object that is being freed may be counted.
+# because ctypes would take a reference to a capsule that is being destroyed.
 _DESTRUCTOR = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
 _get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
@@ -206,7 +206,7 @@ _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_cha
 
 
 def _delete(capsule: int) -> None:
-    if _is_valid(capsule, _CAPSULE):  # else a consumer has renamed the capsule, and owns the tensor
+    if _is_valid(capsule, _CAPSULE):  # a consumer that takes the tensor renames the capsule
         managed = _get_pointer(capsule, _CAPSULE)
         _Managed.from_address(managed).deleter(managed)
 

@@ -1,4 +1,4 @@
-"""Converts the supported kinds of images to bytes or pixels for the engine."""
+"""Converts all supported kinds of images to encoded bytes or pixels for the engine."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ class Unreadable(Exception):
 
 
 def is_borrowed(item: Any) -> bool:
-    """Whether `convert` uses the item without copying pixels."""
+    """Returns whether `convert` uses the item without copying pixels."""
     if isinstance(item, np.ndarray):
         return item.dtype == np.uint8 and item.ndim == 3 and item.shape[2] == 3 and item.flags.c_contiguous
     return isinstance(item, (str, os.PathLike, bytes, bytearray, memoryview))
 
 
 def is_single(item: Any) -> bool:
-    """Whether an iterable is one image rather than several."""
+    """Returns whether an iterable is one image rather than several."""
     if isinstance(item, np.ndarray):
         return item.dtype.kind not in "OSU" and item.ndim in (2, 3)
     if hasattr(item, "read"):
@@ -67,7 +67,7 @@ def is_single(item: Any) -> bool:
     return _is_a(item, "PIL.Image", "Image") or (hasattr(item, "__dlpack__") and getattr(item, "ndim", 3) <= 3)
 
 
-def floats_of(item: Any) -> np.ndarray | None:
+def as_float_array(item: Any) -> np.ndarray | None:
     """Returns a floating-point array or torch tensor as an array; None for anything else."""
     if _is_a(item, "torch", "Tensor") and item.is_floating_point():
         return np.asarray(item.detach().cpu().float().numpy())
@@ -75,13 +75,13 @@ def floats_of(item: Any) -> np.ndarray | None:
 
 
 def as_host_array(items: Any) -> Any:
-    """Copies a tensor that holds a batch to the host at once, rather than image by image."""
+    """Copies a tensor of images to the host in one transfer; returns other objects unchanged."""
     if isinstance(items, np.ndarray) or not hasattr(items, "__dlpack__"):
         return items
     return _tensor_array(items) if _is_a(items, "torch", "Tensor") else _dlpack_array(items)
 
 
-def source_of(item: Any) -> str | None:
+def source_path(item: Any) -> str | None:
     """Returns the path of an image that was given as a path or an open file, for messages."""
     if hasattr(item, "read"):
         item = getattr(item, "name", None)
@@ -92,15 +92,15 @@ def are_paths(items: Sequence[Any]) -> bool:
     return all(isinstance(item, (str, os.PathLike)) for item in items)
 
 
-def table_of_paths(paths: Sequence[Any]) -> tuple[np.ndarray, Any]:
-    """Returns the engine's table of files, and the memory of all names, which must outlive it. Ten times as fast as
-    `table_of` for long lists."""
-    table, joined = table_of_bytes([os.fsencode(path) for path in paths], IMAGE)
+def make_path_table(paths: Sequence[Any]) -> tuple[np.ndarray, Any]:
+    """Returns the engine's table of files, and the memory of all names, which must outlive it. For long lists this is
+    ten times as fast as `make_table`."""
+    table, joined = make_byte_table([os.fsencode(path) for path in paths], IMAGE)
     table["kind"] = FILE
     return table, joined
 
 
-def table_of_bytes(items: Sequence[bytes], form: np.dtype[Any]) -> tuple[np.ndarray, Any]:
+def make_byte_table(items: Sequence[bytes], form: np.dtype[Any]) -> tuple[np.ndarray, Any]:
     """Returns a table with the `data` and `size` of the items, and the memory that must outlive it."""
     joined = _bytes(b"".join(items))
     table = np.zeros(len(items), form)
@@ -109,8 +109,8 @@ def table_of_bytes(items: Sequence[bytes], form: np.dtype[Any]) -> tuple[np.ndar
     return table, joined
 
 
-def table_of(images: Sequence[Image]) -> np.ndarray:
-    """The engine's table of converted images, filled column by column."""
+def make_table(images: Sequence[Image]) -> np.ndarray:
+    """Returns the engine's table of converted images."""
     table = np.zeros(len(images), IMAGE)
     if images:
         kinds, data, widths, heights = zip(*images, strict=True)
@@ -136,7 +136,7 @@ def convert(item: Any, copies: bool = False) -> Image:
     if hasattr(item, "__dlpack__"):
         return _from_array(_dlpack_array(item), copies)
     if hasattr(item, "read"):
-        return Image(ENCODED, _bytes(_content_of(item)))
+        return Image(ENCODED, _bytes(_read_file(item)))
     raise TypeError(
         f"{type(item).__name__} is not an image: pass a path, bytes of an image file, an open file, a PIL image, "
         "or uint8 pixels [height, width, 3] as an array or tensor"
@@ -144,7 +144,7 @@ def convert(item: Any, copies: bool = False) -> Image:
 
 
 def _is_a(item: Any, module: str, name: str) -> bool:
-    """isinstance, without importing what the caller has not imported."""
+    """Does the same as isinstance(), without importing the module of the class."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(item, getattr(loaded, name))
 
@@ -155,7 +155,7 @@ def _bytes(data: Any) -> np.ndarray:
     return np.frombuffer(data, np.uint8) if len(data) else np.empty(0, np.uint8)
 
 
-def _content_of(file: Any) -> bytes:
+def _read_file(file: Any) -> bytes:
     """Returns all bytes of an open file, which is rewound first if possible."""
     try:
         if getattr(file, "seekable", bool)():
@@ -165,15 +165,16 @@ def _content_of(file: Any) -> bytes:
         raise Unreadable(f"cannot read: {error}") from error
     if not isinstance(content, (bytes, bytearray, memoryview)):
         raise TypeError(
-            f"read() of this {type(file).__name__} gave {type(content).__name__}, not bytes: open images in mode 'rb'"
+            f"read() of this {type(file).__name__} returned {type(content).__name__}, not bytes: open images in mode "
+            "'rb'"
         )
     return bytes(content)
 
 
-def _from_array(given: np.ndarray, copies: bool = False) -> Image:
-    """[height, width] or [height, width, 1]: gray; 2 channels: gray and alpha; 3: RGB; 4: RGB and
-    alpha. Alpha is dropped and gray repeated, as for files."""
-    array = given
+def _from_array(pixel_array: np.ndarray, copies: bool = False) -> Image:
+    """Converts an array [height, width] or [height, width, 1] (gray), or with 2 channels (gray and alpha), 3 (RGB) or 4
+    (RGB and alpha). Alpha is dropped and gray repeated, as for files."""
+    array = pixel_array
     shape = "x".join(map(str, array.shape))
     if array.dtype != np.uint8:
         raise ValueError(f"pixels must be uint8, 0 to 255, not {array.dtype}: scale them and convert")
@@ -192,19 +193,19 @@ def _from_array(given: np.ndarray, copies: bool = False) -> Image:
     if channels < 3:
         array = np.repeat(array[:, :, :1], 3, axis=2)
     pixels = np.ascontiguousarray(array[:, :, :3])
-    if copies and np.may_share_memory(pixels, given):
+    if copies and np.may_share_memory(pixels, pixel_array):
         pixels = pixels.copy()
     return Image(PIXELS, pixels.reshape(-1), width, height)
 
 
 def _from_pil(image: Any) -> Image:
-    """Returns the pixels as the engine decodes images: upright, RGB."""
+    """Returns the pixels in the form in which the engine decodes images: upright, RGB."""
     from PIL import ImageOps
 
     try:
         try:
             upright = ImageOps.exif_transpose(image)
-        except Exception:  # as for files, unreadable metadata is ignored
+        except Exception:  # unreadable metadata is ignored, as in files
             upright = image
         rgb = np.asarray(upright.convert("RGB"))
     except Exception as error:  # Pillow's decoders raise exceptions of many types
@@ -214,7 +215,7 @@ def _from_pil(image: Any) -> Image:
 
 def _tensor_array(tensor: Any) -> np.ndarray:
     """Returns a torch tensor as an array on the host."""
-    if str(tensor.dtype) != "torch.uint8":  # numpy does not know all of torch's types
+    if str(tensor.dtype) != "torch.uint8":  # numpy lacks some of torch's types
         raise ValueError(f"pixels must be uint8, 0 to 255, not {tensor.dtype}: scale them and convert")
     array: np.ndarray = tensor.detach().cpu().numpy()
     return array

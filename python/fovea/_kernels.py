@@ -1,4 +1,4 @@
-"""The GPU kernels in libfovea.so: their resources, and the choice of a kernel for a problem."""
+"""Lists the GPU kernels in libfovea.so with their resources, and finds the kernel for a problem."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class _Kernel(ctypes.Structure):
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """One kernel for one architecture (90 for sm_90a), as ptxas reported it when the library was built.
+    """One kernel for one architecture (90 for sm_90a), with the resources that ptxas reported in the build.
 
     Registers, and bytes of stack and spills, are per thread; bytes of static shared memory are per CTA."""
 
@@ -73,7 +73,7 @@ class Kernel:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """The kernel that runs a problem: its level, its name, and threads and bytes of dynamic shared memory per CTA."""
+    """The kernel for a problem: its level and name, and its threads and bytes of dynamic shared memory per CTA."""
 
     level: str
     kernel: str
@@ -89,15 +89,15 @@ def _call(function: str, *arguments: object) -> None:
 
 
 def kernels() -> list[Kernel]:
-    """All kernels; none when the library was built without the CUDA compiler."""
-    found = []
+    """Returns all kernels, or [] when the library was built without the CUDA compiler."""
+    result = []
     for index in range(library.fovea_kernel_count()):
         kernel = _Kernel()
         _call("fovea_kernel_get", ctypes.c_int32(index), ctypes.byref(kernel))
         spills = kernel.spill_store_bytes + kernel.spill_load_bytes
         sizes = (kernel.registers, kernel.shared_bytes, kernel.stack_bytes, spills)
-        found.append(Kernel(text(kernel.name), kernel.arch, *sizes))
-    return found
+        result.append(Kernel(text(kernel.name), kernel.arch, *sizes))
+    return result
 
 
 def _choose(args: _AttentionArgs, device_index: int) -> _Choice:
@@ -107,10 +107,10 @@ def _choose(args: _AttentionArgs, device_index: int) -> _Choice:
     return choice
 
 
-def why_no_attention(device_index: int) -> str:
-    """Returns why there are no attention kernels for a GPU; empty when there are."""
+def missing_attention_reason(device_index: int) -> str:
+    """Returns the reason why a GPU has no attention kernels, or "" when it has."""
     sizes = dict.fromkeys(("batch", "heads", "kv_heads", "queries", "keys"), 1)
-    # The level is mma, which every GPU with kernels supports, because the environment may force another one.
+    # The level is explicit, because the environment may force another; every GPU with kernels supports mma.
     args = _AttentionArgs(
         **sizes, head_dim=64, scale=1.0, type=_TYPES[torch.float16], level=fovea.ops.IMPLEMENTATIONS.index("mma")
     )
@@ -124,9 +124,9 @@ def why_no_attention(device_index: int) -> str:
 
 
 def choose(q: torch.Tensor, k: torch.Tensor, is_causal: bool = False, impl: str = "auto") -> Choice:
-    """The kernel that fovea.ops.attention runs for these CUDA tensors; v has the shape of k.
+    """Returns the kernel that fovea.ops.attention runs for these CUDA tensors; v has the shape of k.
 
-    Raises fovea.Error with the reason when that implementation does not support the GPU or the problem."""
+    Raises fovea.Error with the reason when the implementation does not support the GPU or the problem."""
     batch, heads, queries, dim = q.shape
     args = _AttentionArgs(
         batch=batch,

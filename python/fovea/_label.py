@@ -1,4 +1,4 @@
-"""Labels of images: the texts that stand for them, and how well they fit."""
+"""Scores labels of images: the texts of labels, their vectors, and the scores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fovea._bar import progress_bar
-from fovea._images import floats_of
+from fovea._images import as_float_array
 from fovea._runs import Rows, Run, WindowOfTexts
 
 DEFAULT_TEMPLATE = "This is a photo of {}."
@@ -21,8 +21,8 @@ Numbers = npt.NDArray[np.float64]
 
 
 class LogitScale(NamedTuple):
-    """How a model turns the cosine of an image and a text into a logit and a probability. SigLIP's
-    probabilities are sigmoids, one for each pair, so they do not add up to 1 over texts.
+    """Converts the cosine of an image and a text into a model's logit and probability. SigLIP's
+    probabilities are sigmoids of each pair, so they do not add up to 1 over texts.
 
     Attributes:
         factor: exp(logit_scale).
@@ -42,11 +42,11 @@ class LogitScale(NamedTuple):
 
 
 class LabelScore(NamedTuple):
-    """How well one label fits one image.
+    """The score of one label for one image.
 
     Attributes:
         label: its name.
-        probability: the probability that it fits, 0 to 1, independent of other labels.
+        probability: the probability that the label fits, 0 to 1, independent of other labels.
         logit: the probability before the sigmoid.
     """
 
@@ -57,8 +57,8 @@ class LabelScore(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LabelScores:
-    """How well labels fit images, as `Encoder.label` returns it. It is also a sequence: item i lists the LabelScore of
-    every label for image i, the best first (none for an image that could not be read).
+    """The scores of labels for images, as `Encoder.label` returns them. It is also a sequence: item i lists the
+    LabelScore of every label for image i, the best first (empty for an image that could not be read).
 
     Attributes:
         labels: their names.
@@ -72,7 +72,7 @@ class LabelScores:
 
     @property
     def best(self) -> list[LabelScore | None]:
-        """The label that fits each image best; None for an image that could not be read."""
+        """The best label for each image; None for an image that could not be read."""
         return [
             None if np.isnan(logits).any() else self._score(image, int(logits.argmax()))
             for image, logits in enumerate(self.logits)
@@ -95,26 +95,26 @@ class LabelScores:
 
 
 class Labels(NamedTuple):
-    """Labels, and the templates of the sentences that stand for them."""
+    """Labels, and the templates that turn them into texts."""
 
     names: tuple[str, ...]
     templates: tuple[str, ...]
 
 
 def sigmoid(logits: Numbers) -> Numbers:
-    with np.errstate(invalid="ignore"):  # NaN stands for images that could not be read
+    with np.errstate(invalid="ignore"):  # logits are NaN for images that could not be read
         return np.asarray(np.exp(-np.logaddexp(0, -logits)))  # does not overflow, unlike 1 / (1 + exp(-logits))
 
 
-def labels_of(labels: Sequence[str], template: str | Sequence[str]) -> Labels:
+def make_labels(labels: Sequence[str], template: str | Sequence[str]) -> Labels:
     names = _strings(labels, "labels", "label")
     return Labels(names, (template,) if isinstance(template, str) else _strings(template, "template", "template"))
 
 
-def vectors_of(
+def embed_labels(
     labels: Labels, dimension: int, clean: int, using: Callable[[], AbstractContextManager[ctypes.c_void_p]]
 ) -> Numbers:
-    """Returns the unit vectors of labels, float64 [labels, dimension]. `using` provides the engine's encoder."""
+    """Returns the unit vectors of labels, float64 [labels, dimension]. `using()` provides the engine's encoder."""
     names, templates = WindowOfTexts.from_items(labels.names), WindowOfTexts.from_items(labels.templates)
     run = Run(names, np.empty((len(names), dimension), np.float32))
     try:
@@ -123,7 +123,7 @@ def vectors_of(
         with progress_bar(None, False, "text") as bar:
             run.wait(bar)
     finally:
-        run.close()  # stops the run unless it has ended
+        run.close()  # stops the run if it is still active
     return unit(run.rows)
 
 
@@ -132,19 +132,19 @@ def unit(vectors: npt.NDArray[Any]) -> Numbers:
     rows = np.asarray(vectors, np.float64)
     lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
     if (lengths == 0).any():
-        raise ValueError("a vector of zeros has no direction, so it cannot be compared")
+        raise ValueError("cannot compare a vector of zeros, because it has no direction")
     return np.asarray(rows / lengths)
 
 
 def as_embeddings(images: Any, dimension: int) -> Rows | None:
-    """Returns embeddings that were given instead of images, [images, dimension]; None for images."""
-    rows = floats_of(images)
+    """Returns embeddings [images, dimension] if they were given instead of images, or else None."""
+    rows = as_float_array(images)
     if rows is None:
         return None
     if rows.ndim not in (1, 2) or rows.shape[-1] != dimension:
         shape = "x".join(map(str, rows.shape))
         raise ValueError(
-            f"a floating-point array holds embeddings [images, {dimension}], and this one has the shape {shape}; "
+            f"a floating-point array must hold embeddings [images, {dimension}], but has the shape {shape}; "
             "pixels must be uint8"
         )
     return np.atleast_2d(rows)
@@ -155,10 +155,10 @@ def score(embeddings: Rows, labels: tuple[str, ...], vectors: Numbers, scale: Lo
     return LabelScores(labels, logits, sigmoid(logits))
 
 
-def _strings(given: Sequence[str], name: str, item: str) -> tuple[str, ...]:
-    if isinstance(given, str):
+def _strings(values: Sequence[str], name: str, item: str) -> tuple[str, ...]:
+    if isinstance(values, str):
         raise TypeError(f"{name} must be a list of strings, not one string")
-    strings = tuple(given)
+    strings = tuple(values)
     if not strings:
         raise ValueError(f"{name} must hold at least one {item}")
     for text in strings:

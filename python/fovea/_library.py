@@ -1,6 +1,6 @@
-"""Binds libfovea.so by ctypes, which lets other threads run during a call.
+"""Binds libfovea.so by ctypes, which releases the GIL during calls.
 
-Declares the encoder's part of include/fovea/c/; _kernels.py declares the kernels' part."""
+This module declares all of include/fovea/c/ but the kernels, which _kernels.py declares."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ SEARCH_HANDLER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_int64
 
 
 def _load() -> ctypes.CDLL:
-    # FOVEA_LIBRARY is for use in the source tree, which has no library beside this file.
+    # FOVEA_LIBRARY is for use in the source tree, where the library is not next to this file.
     path = os.environ.get("FOVEA_LIBRARY") or pathlib.Path(__file__).with_name("libfovea.so")
     try:
         return ctypes.CDLL(os.fspath(path))
@@ -96,7 +96,7 @@ def _load() -> ctypes.CDLL:
 
 _NOTE_HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 
-_STATUS = object()  # a return value that says whether the function failed
+_STATUS = object()  # marks functions that return a status, which is checked
 
 _FUNCTIONS = {
     "fovea_last_error": (_text,),
@@ -170,7 +170,7 @@ def _declare(functions: ctypes.CDLL) -> ctypes.CDLL:
 
 
 def text(message: bytes) -> str:
-    """Decodes the engine's UTF-8."""
+    """Decodes a UTF-8 text of the engine."""
     return message.decode("utf-8", "replace")
 
 
@@ -179,24 +179,24 @@ library = _declare(_load())
 _WORDING_PYTHON = 1
 library.fovea_set_wording(_WORDING_PYTHON)
 
-# Time that the interpreter waits for the engine when it ends.
-_MOST_SECONDS_AT_EXIT = 10
+# Longest time that the interpreter waits for the engine at exit.
+_MAX_EXIT_SECONDS = 10
 _SLICE_MILLISECONDS = 50
 
 
 def _shut_down() -> None:
-    """Shuts the engine down: daemon threads still run while the interpreter destroys the objects that they use."""
-    last = time.monotonic() + _MOST_SECONDS_AT_EXIT
+    """Shuts the engine down, because daemon threads could still use objects that the interpreter destroys."""
+    last = time.monotonic() + _MAX_EXIT_SECONDS
     while True:
         try:
-            library.fovea_shut_down(_SLICE_MILLISECONDS)  # in slices, so that Ctrl-C works
+            library.fovea_shut_down(_SLICE_MILLISECONDS)  # waits in slices, so that Ctrl-C works
             return
         except Error:
             if time.monotonic() > last:
                 raise
 
 
-# atexit runs its functions after all threads except daemons have ended.
+# atexit runs its functions after all threads but daemons have ended.
 atexit.register(_shut_down)
 
 
@@ -209,5 +209,5 @@ library.fovea_set_note_handler(_on_note)
 
 
 def version() -> str:
-    """The version of the native library: "0.1.0"."""
+    """Returns the version of the native library, such as "0.1.0"."""
     return text(library.fovea_version())

@@ -1,4 +1,4 @@
-"""Results of a collection: matches of a search, and photos."""
+"""Results of searches in a collection, and descriptions of its photos."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy.typing as npt
 
 @dataclasses.dataclass(frozen=True)
 class Match:
-    """A photo that a search has found.
+    """A photo found by a search.
 
     Attributes:
         row: its row in the collection.
         score: the cosine to the query, in [-1, 1].
         source: its name in the index of the output.
-        path: where its file should be; "x.tar#key.jpg" for a member of an archive.
-        logit: SigLIP's logit that photo and text belong together, when the query is a text alone; else None.
+        path: the expected path of its file; "x.tar#key.jpg" for a member of an archive.
+        logit: SigLIP's logit of photo and text, when the query is a text alone; else None.
         probability: the sigmoid of the logit, independent of other photos.
     """
 
@@ -35,7 +35,7 @@ class Nearest(NamedTuple):
     """The rows nearest to vectors, nearest first.
 
     Attributes:
-        rows: int64 [vectors, k], or [k] for one vector; -1 where there are not as many rows.
+        rows: int64 [vectors, k], or [k] for one vector; -1 where there are fewer than k rows.
         scores: float64 of the same shape: cosines in [-1, 1]; NaN where there is no row.
     """
 
@@ -50,12 +50,12 @@ class Photo:
     Attributes:
         row: its row in the collection.
         source: its name in the index of the output: UTF-8, with other bytes as \\\\xHH.
-        path: where its file should be; "x.tar#key.jpg" for a member of an archive.
+        path: the expected path of its file; "x.tar#key.jpg" for a member of an archive.
         output: the output that contains it, as given to `open`.
-        width, height: in pixels, when it was embedded; 0 when unknown.
+        width, height: size in pixels when it was embedded; 0 when unknown.
         bytes: the size of its file; None when it cannot be read, and for members.
-        modified: when the file was changed, in UTC; the archive's for members; None when unknown.
-        captured: when the camera took it, by the camera's clock: "2024-05-01 12:30:00"; None when unknown.
+        modified: modification time of the file (for members, of the archive), in UTC; None when unknown.
+        captured: capture time by the camera's clock, such as "2024-05-01 12:30:00"; None when unknown.
         is_member: whether it is in an archive.
         has_changed: whether the file may have changed since it was embedded.
         error: why its file cannot be read; None when it can.

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 Query = str | SupportsIndex | ImageLike | npt.NDArray[np.floating[Any]]
 
 
-class Place(Protocol):
-    """The interface of a collection that queries use."""
+class QueryTarget(Protocol):
+    """The methods of a collection that queries use."""
 
     @property
     def dimension(self) -> int: ...
@@ -39,7 +39,7 @@ class Queries(NamedTuple):
 
     Attributes:
         vectors: float32 [queries, dimension].
-        left_out: int64 [queries]: rows that are the queries themselves, -1 for none.
+        left_out: int64 [queries]: for a query that is a row, that row, which is excluded from its results; else -1.
         are_texts: whether each query is a text alone.
     """
 
@@ -49,34 +49,34 @@ class Queries(NamedTuple):
 
 
 class _Parts:
-    """Collects parts of queries, and makes their vectors together at the end."""
+    """Collects the items of all queries, so that texts and images are embedded in batches."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, target: QueryTarget) -> None:
+        self._place = target
         self._vectors: list[npt.NDArray[np.float32] | None] = []
         self._names: list[str] = []
         self._texts: dict[int, str] = {}
         self._images: dict[int, Any] = {}
 
     def add(self, item: Any, name: str, texts: bool) -> int:
-        """Adds a part; a string is words if `texts`, else the name of a photo. Returns its row, or -1."""
+        """Adds an item. A string is words if `texts`, else the name of a photo. Returns the item's row, or -1."""
         number = len(self._vectors)
         self._vectors.append(None)
         self._names.append(name)
         row = -1
         if isinstance(item, str) and texts:
             self._texts[number] = item
-        elif (vector := _images.floats_of(item)) is not None:
+        elif (vector := _images.as_float_array(item)) is not None:
             if vector.shape != (self._place.dimension,):
                 shape = "x".join(map(str, vector.shape))
                 raise ValueError(
-                    f"{name} is a vector of shape {shape}, and the collection has vectors of {self._place.dimension} "
-                    "numbers; `nearest` takes several at once"
+                    f"{name} is a vector of shape {shape}, but the collection has vectors of {self._place.dimension} "
+                    "numbers; pass several vectors to `nearest`"
                 )
             self._vectors[number] = _finite(vector, name)
         elif isinstance(item, (str, os.PathLike)):
-            found = self._place.find(item)
-            row = -1 if found is None else found
+            photo_row = self._place.find(item)
+            row = -1 if photo_row is None else photo_row
             if row < 0 and not os.path.exists(item):
                 raise Error(f"{os.fsdecode(item)}: is neither the name of a photo in the collection nor a file")
             if row < 0:
@@ -91,7 +91,7 @@ class _Parts:
         return row
 
     def vectors(self, clean: TextClean) -> npt.NDArray[np.float32]:
-        """Returns the vectors, [parts, dimension], not normalised."""
+        """Returns the vectors of all items [items, dimension], not normalised."""
         if self._texts:
             self._set(self._texts, self._place.encoder.embed_text(self._texts.values(), clean=clean))
         if self._images:
@@ -111,15 +111,15 @@ class _Parts:
     def _set(self, numbers: Iterable[int], rows: npt.NDArray[np.float32]) -> None:
         if rows.shape[1] != self._place.dimension:
             raise ValueError(
-                f"the encoder {self._place.encoder.model} makes vectors of {rows.shape[1]} numbers, and the "
-                f"collection has vectors of {self._place.dimension}: use the model that made it"
+                f"the encoder {self._place.encoder.model} makes vectors of {rows.shape[1]} numbers, but the "
+                f"collection has vectors of {self._place.dimension}: use the model that made the collection"
             )
         for number, row in zip(numbers, rows, strict=True):
             self._vectors[number] = row
 
 
 def make_queries(
-    place: Place,
+    target: QueryTarget,
     queries: list[Any],
     photos: list[Any],
     photo_weight: float,
@@ -128,7 +128,7 @@ def make_queries(
     clean: TextClean,
 ) -> Queries:
     """Returns the unit vector of each query plus the weighted unit vectors of `photos`, minus those of `without`."""
-    parts = _Parts(place)
+    parts = _Parts(target)
     left_out = [parts.add(item, f"query {number}", texts=True) for number, item in enumerate(queries)]
     for number, item in enumerate(photos):
         parts.add(item, f"photo {number}", texts=False)
@@ -139,19 +139,19 @@ def make_queries(
     terms = vectors[len(queries) :]
     combined = vectors[: len(queries)].copy()
     library.fovea_queries_combine(
-        *(combined.ctypes.data, len(combined), place.dimension),
+        *(combined.ctypes.data, len(combined), target.dimension),
         *(terms.ctypes.data, weights.ctypes.data, len(terms), combined.ctypes.data),
     )
-    alone = not photos and not without
+    is_plain = not photos and not without
     return Queries(
         combined,
         np.array(left_out, np.int64).reshape(-1),
-        [alone and isinstance(item, str) for item in queries],
+        [is_plain and isinstance(item, str) for item in queries],
     )
 
 
 def _is_index(item: Any) -> bool:
-    """Whether an item is the number of a row; bools, arrays and tensors are not."""
+    """Returns whether an item is the number of a row; bools, arrays and tensors are not."""
     return hasattr(item, "__index__") and not isinstance(item, (bool, np.bool_)) and getattr(item, "ndim", 0) == 0
 
 
@@ -162,18 +162,19 @@ def _check_image(item: Any, name: str, texts: bool) -> None:
     except _images.Unreadable:
         pass  # `embed` reports the error
     except TypeError:
-        words = "words, " if texts else ""
+        alternative = "words, " if texts else ""
         raise TypeError(
-            f"{name} must be {words}a photo (a path, bytes, an image), a row or a vector, not {type(item).__name__}"
+            f"{name} must be {alternative}a photo (a path, bytes, an image), a row or a vector, not {type(item).__name__}"
         ) from None
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 
 
 def _finite(vector: npt.NDArray[Any], name: str) -> npt.NDArray[np.float32]:
-    """Scales a vector to length 1 and converts it to float32, which has less range than float64."""
+    """Converts a vector to float32. Raises ValueError for NaN, infinities and zeros. float64 is scaled by its largest
+    value first, because float32 has a smaller range."""
     if not np.isfinite(vector).all():
         raise ValueError(f"{name} holds NaN or infinity")
     if not vector.any():
-        raise ValueError(f"{name}: a vector of zeros has no direction, so it cannot be compared")
+        raise ValueError(f"{name}: cannot compare a vector of zeros, because it has no direction")
     return np.asarray(vector / np.abs(vector).max() if vector.dtype == np.float64 else vector, np.float32)

@@ -1,4 +1,4 @@
-"""Result of a stream for an image: one of two classes, so that type checkers know which fields are set."""
+"""Results of a stream, of two classes, so that type checkers know which fields are set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class EmbeddedImage:
 
     Attributes:
         index: position among the images of the stream.
-        source: the path, when the image was given as one or as an open file; else None.
+        source: the path, when the image was given as a path or an open file; else None.
         embedding: float32 [dimension].
     """
 
@@ -32,8 +32,8 @@ class FailedImage:
 
     Attributes:
         index: position among the images of the stream.
-        source: the path, when the image was given as one or as an open file; else None.
-        error: why it could not be read.
+        source: the path, when the image was given as a path or an open file; else None.
+        error: the reason why it could not be read.
     """
 
     index: int
@@ -42,5 +42,5 @@ class FailedImage:
     embedding: None = None
 
 
-#: After `if result.error is not None`, the rest of the code has an embedding.
+#: Type checkers infer from a check of `error` whether `embedding` is set.
 Result = EmbeddedImage | FailedImage

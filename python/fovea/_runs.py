@@ -1,4 +1,4 @@
-"""Passes images through the engine: windows of converted images, and the runs that embed them."""
+"""Passes images through the engine, in windows of converted images, each of which is embedded by a run."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from fovea._library import ENCODED, FILE, TEXT, EmbedOptions, EmbedTextsOptions,
 
 Rows = npt.NDArray[np.float32]
 
-# Interval at which a call returns to Python, which handles Ctrl-C and shows progress.
+# Interval at which a call returns to Python, to handle Ctrl-C and show progress.
 _TICK_MILLISECONDS = 100
 # Approximate memory for the images of a window; a larger image gets a window of its own.
 _WINDOW_BYTES = 24 << 20
 # Maximum number of windows in the engine. The oldest ends before the next is filled, which keeps every core busy and
 # bounds the memory.
-_MOST_RUNS = 3
+_MAX_RUNS = 3
 # Minimum interval at which windows that are not full are passed to an idle engine.
-_LEAST_SECONDS = 0.01
+_MIN_SECONDS = 0.01
 
 
-def _level_of_caller() -> int:
-    """The stacklevel at which a warning names the line outside of this package that led to it."""
+def _caller_stacklevel() -> int:
+    """Returns the stacklevel with which a warning names the caller's line outside of this package."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
         level, frame = level + 1, frame.f_back
@@ -69,7 +69,7 @@ class Window:
         try:
             image = _images.convert(item, copies)
         except _images.Unreadable as error:
-            # An image without bytes fails in the engine, too, when its turn comes.
+            # An image without bytes makes the engine report a failure in the order of images.
             self.unreadable[len(self)] = str(error)
             image = _images.Image(ENCODED, np.empty(0, np.uint8))
         except TypeError as error:
@@ -77,19 +77,19 @@ class Window:
         except ValueError as error:
             raise ValueError(f"image {self.first + len(self)}: {error}") from error
         self._converted.append(image)
-        self._sources.append(_images.source_of(item))
+        self._sources.append(_images.source_path(item))
         self._bytes += 0 if image.kind == FILE else image.data.size
 
     def is_full(self, limit: int) -> bool:
-        """Whether it has reached `limit` images or the maximum number of bytes."""
+        """Returns whether the window has reached `limit` images or the maximum number of bytes."""
         return len(self) >= limit or self._bytes >= _WINDOW_BYTES
 
     def source(self, which: int) -> str | None:
-        return _images.source_of(self._sources[which])
+        return _images.source_path(self._sources[which])
 
     def table(self) -> tuple[npt.NDArray[np.void], object]:
         """Returns the engine's table of the images, and the memory that must outlive it."""
-        return _images.table_of(self._converted), self._converted
+        return _images.make_table(self._converted), self._converted
 
     def explain(self, error: Error) -> Error:
         """Returns the error of a failed run for the caller."""
@@ -104,7 +104,7 @@ class _WindowOfPaths(Window):
         self._sources = list(paths)
 
     def table(self) -> tuple[npt.NDArray[np.void], object]:
-        return _images.table_of_paths(self._sources)
+        return _images.make_path_table(self._sources)
 
 
 class WindowOfTexts(Window):
@@ -121,39 +121,39 @@ class WindowOfTexts(Window):
         self._bytes += len(self._sources[-1])
 
     def table(self) -> tuple[npt.NDArray[np.void], object]:
-        return _images.table_of_bytes(self._sources, TEXT)
+        return _images.make_byte_table(self._sources, TEXT)
 
     def explain(self, error: Error) -> Error:
         """Adds the position of the window: the engine counts texts within it."""
         return Error(f"texts {self.first} to {self.first + len(self) - 1}: {error}") if self.first else error
 
 
-def window_of_all(images: Sequence[Any]) -> Window | None:
+def single_window(images: Sequence[Any]) -> Window | None:
     """Returns one window with all images if no pixels need to be copied; else None."""
     if _images.are_paths(images):
         return _WindowOfPaths(images)
     return Window.from_items(images) if all(map(_images.is_borrowed, images)) else None
 
 
-def windows_of(
+def make_windows(
     images: Iterable[Any],
     limit: int,
     is_idle: Callable[[], bool] | None = None,
     make: Callable[[int], Window] = Window,
 ) -> Iterator[Window]:
-    """Yields windows of `limit` images, which `make` creates from the number of the first image. With `is_idle`, which
-    tells whether the engine is idle, yields a window early when it is, and when `images` raises, yields the images
-    before as a last window. Pixels are copied, because a camera may refill its buffer for the next image while the
-    engine still reads this one."""
+    """Yields windows of `limit` images; `make` creates one from the number of its first image. If `is_idle` is given,
+    yields a partial window while the engine is idle, and, when `images` raises an exception, the images before as a
+    last window. Pixels are copied, because the caller may reuse a buffer for the next image while the engine still
+    reads this one."""
     window = make(0)
-    given = -math.inf
+    last_yield = -math.inf
     try:
         for item in images:
             window.add(item, copies=True)
-            if window.is_full(limit) or (is_idle and time.monotonic() - given >= _LEAST_SECONDS and is_idle()):
+            if window.is_full(limit) or (is_idle and time.monotonic() - last_yield >= _MIN_SECONDS and is_idle()):
                 yield window
                 window = make(window.first + len(window))
-                given = time.monotonic()
+                last_yield = time.monotonic()
     except Exception:
         if is_idle and len(window) > 0:
             yield window
@@ -180,16 +180,16 @@ class Run:
         )
 
     def start_labels(self, encoder: ctypes.c_void_p, templates: Window, clean: int) -> None:
-        """Starts to embed the texts as labels, in each of the templates."""
-        patterns, kept = templates.table()  # the engine copies them
+        """Starts to embed the texts as labels, with all templates."""
+        patterns, memory = templates.table()  # the engine copies them
         library.fovea_embed_labels_start(
             *(encoder, self._table.ctypes.data, len(self._table), patterns.ctypes.data, len(patterns)),
             *(clean, self.rows.ctypes.data, ctypes.byref(self._run)),
         )
-        del kept
+        del memory
 
     def start_features(self, encoder: ctypes.c_void_p, layer: bytes, options: FeaturesOptions) -> ctypes.c_void_p:
-        """Starts to compute features. Returns the engine's object that has them once the run has ended."""
+        """Starts to compute features. Returns the engine's object that holds them once the run has ended."""
         features = ctypes.c_void_p()
         library.fovea_features_start(
             *(encoder, self._table.ctypes.data, len(self._table), layer),
@@ -198,7 +198,7 @@ class Run:
         return features
 
     def has_ended(self, milliseconds: int = 0) -> bool:
-        """Waits with a timeout. Raises the reason when the run ended early."""
+        """Waits with a timeout, and returns whether the run has ended. Raises an Error when it failed."""
         ended = ctypes.c_int32()
         try:
             library.fovea_embed_wait(self._run, milliseconds, ctypes.byref(ended))
@@ -215,7 +215,7 @@ class Run:
             bar.update(done - self._seen)
             self._seen = done
         if notes := text(library.fovea_embed_notes(self._run)):
-            warnings.warn(notes, RuntimeWarning, stacklevel=_level_of_caller())
+            warnings.warn(notes, RuntimeWarning, stacklevel=_caller_stacklevel())
 
     def failures(self) -> Iterator[ImageError]:
         index, reason = ctypes.c_size_t(), ctypes.c_char_p()
@@ -232,15 +232,15 @@ class Run:
     def close(self) -> None:
         """Ends the run; the engine uses neither images nor rows afterwards."""
         run, self._run = self._run, ctypes.c_void_p()
-        if run and os.getpid() == self._pid:  # a forked child does not have the threads for which this would wait
+        if run and os.getpid() == self._pid:  # a forked child lacks the run's threads
             library.fovea_embed_free(run)
 
     # The engine writes to this object's memory, so the run must end before the object does.
     __del__ = close
 
 
-class Running:
-    """The runs of one call, in the order of their images. Ends them when it is left."""
+class RunQueue:
+    """The runs of one call, in the order of their images. Leaving the context ends them."""
 
     def __init__(self, start: Callable[[Window], Run], bar: Bar) -> None:
         self._start = start
@@ -248,12 +248,12 @@ class Running:
         self._runs: collections.deque[Run] = collections.deque()
 
     def is_idle(self) -> bool:
-        """Whether all runs that were started have ended."""
+        """Returns whether all runs that were started have ended."""
         return all(run.has_ended() for run in self._runs)
 
     def finished(self, windows: Iterator[Window], finish_on_error: bool = False) -> Iterator[Run]:
-        """Yields runs that have ended. When `windows` raises an exception, this raises it: after the runs before it if
-        `finish_on_error`, else at once."""
+        """Yields runs that have ended. An exception of `windows` is raised at once, or, if `finish_on_error`, after all
+        runs before it."""
         failure: Exception | None = None
         while failure is None:
             try:
@@ -266,7 +266,7 @@ class Running:
             if window is None:
                 break
             self._runs.append(self._start(window))
-            while self._runs and (len(self._runs) >= _MOST_RUNS or self._runs[0].has_ended()):
+            while self._runs and (len(self._runs) >= _MAX_RUNS or self._runs[0].has_ended()):
                 yield from self._oldest()
         while self._runs:
             yield from self._oldest()
@@ -281,7 +281,7 @@ class Running:
         finally:
             run.close()
 
-    def __enter__(self) -> Running:
+    def __enter__(self) -> RunQueue:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-// LayerNorm on torch's tensors.
+// Implements LayerNorm on torch tensors.
 
 #include "python/native/operator.hpp"
 
@@ -8,17 +8,17 @@ namespace {
 constexpr const char* kLayerNorm = "fovea::layer_norm";
 
 Tensor layer_norm(Tensor x, Tensor weight, Tensor bias, double eps) {
-  refuse_gradients(kLayerNorm, {&x, &weight, &bias});
+  reject_gradients(kLayerNorm, {&x, &weight, &bias});
   require_one_device(kLayerNorm, {&x, &weight, &bias});
   require(x.dim() >= 1 && weight.dim() == 1 && bias.dim() == 1 &&
               x.size(x.dim() - 1) == weight.size(0) && weight.size(0) == bias.size(0),
           kLayerNorm,
-          "x [..., width], weight [width] and bias [width] do not fit together: " + shape_of(x) +
-              ", " + shape_of(weight) + ", " + shape_of(bias));
+          "x [..., width], weight [width] and bias [width] do not fit together: " + shape_text(x) +
+              ", " + shape_text(weight) + ", " + shape_text(bias));
   const std::int32_t type = float_type(kLayerNorm, x);
   float_type(kLayerNorm, weight);
   float_type(kLayerNorm, bias);
-  Tensor output = empty(x, sizes_of(x));
+  Tensor output = empty(x, tensor_sizes(x));
   if (output.numel() == 0) {
     return output;
   }

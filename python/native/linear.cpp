@@ -1,4 +1,4 @@
-// Linear layers on torch's tensors.
+// Implements linear layers on torch tensors.
 #include <optional>
 #include <vector>
 
@@ -11,30 +11,30 @@ constexpr const char* kLinear = "fovea::linear";
 
 Tensor linear(Tensor x, Tensor weight, std::optional<Tensor> bias, std::optional<Tensor> residual,
               bool gelu) {
-  refuse_gradients(kLinear, {&x, &weight, pointer(bias), pointer(residual)});
+  reject_gradients(kLinear, {&x, &weight, pointer(bias), pointer(residual)});
   require_one_device(kLinear, {&x, &weight, pointer(bias), pointer(residual)});
   require(x.dim() >= 1 && weight.dim() == 2 && x.size(x.dim() - 1) == weight.size(1), kLinear,
-          "x [..., in] and weight [out, in] do not fit together: " + shape_of(x) + ", " +
-              shape_of(weight));
+          "x [..., in] and weight [out, in] do not fit together: " + shape_text(x) + ", " +
+              shape_text(weight));
   const std::int32_t type = float_type(kLinear, x);
-  require(type_of(kLinear, weight) == type, kLinear, "x and weight must be of the same type");
-  std::vector<std::int64_t> sizes = sizes_of(x);
+  require(element_type(kLinear, weight) == type, kLinear, "x and weight must be of the same type");
+  std::vector<std::int64_t> sizes = tensor_sizes(x);
   sizes.back() = weight.size(0);
   if (bias.has_value()) {
     require(bias->dim() == 1 && bias->size(0) == weight.size(0), kLinear,
-            "bias " + shape_of(*bias) + " must have the shape [out]");
+            "bias " + shape_text(*bias) + " must have the shape [out]");
     float_type(kLinear, *bias);
   }
   if (residual.has_value()) {
     require(!gelu, kLinear, "gelu and a residual exclude each other");
-    require(sizes_of(*residual) == sizes, kLinear,
-            "the residual " + shape_of(*residual) + " must have the output's shape");
-    require(type_of(kLinear, *residual) == type, kLinear,
+    require(tensor_sizes(*residual) == sizes, kLinear,
+            "the residual " + shape_text(*residual) + " must have the output's shape");
+    require(element_type(kLinear, *residual) == type, kLinear,
             "x and residual must be of the same type");
   }
   const Place place(x);
-  // The kernel adds to what the output holds.
-  Tensor output = residual.has_value() ? copied(*residual) : empty(x, sizes);
+  // The kernel adds its result to the output, which therefore starts as a copy of the residual.
+  Tensor output = residual.has_value() ? dense_copy(*residual) : empty(x, sizes);
   if (output.numel() == 0) {
     return output;
   }

@@ -1,4 +1,4 @@
-// Finds libfovea.so and its functions.
+// Opens libfovea.so and looks up its functions.
 #include "python/native/operator.hpp"
 
 #include <stdexcept>
@@ -10,9 +10,10 @@ namespace fovea::torch_operators {
 namespace {
 
 /// Returns the folder of the library that contains this code.
-std::string own_folder() {
+std::string library_folder() {
   Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr) {
+  if (dladdr(reinterpret_cast<const void*>(&library_folder), &info) == 0 ||
+      info.dli_fname == nullptr) {
     throw std::runtime_error("fovea: the loader cannot locate libfovea_torch.so");
   }
   const std::string path = info.dli_fname;
@@ -27,8 +28,8 @@ struct Library {
 
 const Library& library() {
   static const Library opened = [] {
-    const std::string path = own_folder() + "/libfovea.so";
-    // The library is never closed, because it has threads and open GPUs.
+    const std::string path = library_folder() + "/libfovea.so";
+    // The library is never closed, because it owns threads and GPU contexts.
     void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
       throw std::runtime_error(std::string("fovea: ") + dlerror());
@@ -43,8 +44,7 @@ const Library& library() {
 void* find(const char* name) {
   void* const function = dlsym(library().handle, name);
   if (function == nullptr) {
-    throw std::runtime_error("fovea: " + library().path + " is of another version: it has no " +
-                             name);
+    throw std::runtime_error("fovea: " + library().path + " has another version: it lacks " + name);
   }
   return function;
 }

@@ -1,8 +1,7 @@
-// Shared by the files of all operators: calling functions of libfovea.so, and registering with
-// torch.
+// Calls functions of libfovea.so, and registers operators with torch.
 //
-// libfovea.so lies beside this library and is opened with dlopen(), so that its own libraries come
-// first in symbol lookup. As a dependency of this library it could be bound to other versions that
+// libfovea.so lies next to this library and is opened with dlopen(), so that its own dependencies
+// come first in symbol lookup. If it were linked, it could be bound to other versions of them that
 // other packages have loaded.
 #pragma once
 
@@ -13,11 +12,12 @@
 
 namespace fovea::torch_operators {
 
-/// The address of a function of libfovea.so, which is opened on first use. Throws with the loader's
-/// message.
+/// Returns the address of a function in libfovea.so, which is opened on first use. Throws an
+/// exception with the loader's message.
 [[nodiscard]] void* find(const char* name);
 
-/// Throws an exception with the message, which torch raises as RuntimeError.
+/// Throws an exception with the engine's message if `status` is an error; torch raises it as
+/// RuntimeError.
 void check(fovea_status status);
 
 /// Runs the operator `name` of libfovea.so. Each operator has its own type `Args`.
@@ -30,10 +30,10 @@ void call(const char* name, const Args& args, const Place& place) {
 
 }  // namespace fovea::torch_operators
 
-/// Registers the function `name` as torch.ops.fovea.<name>; torch.ops.load_library() runs this. One
-/// function serves both devices: Place finds out where a tensor is. The stable interface of 2.9
-/// passes no strings: a level of attention is passed as the number of a fovea_level, and fovea.ops
-/// maps names to numbers.
+/// Registers the function `name` as torch.ops.fovea.<name> when torch.ops.load_library() loads this
+/// library. One function serves both devices, as Place tells where a tensor is. torch 2.9's stable
+/// interface does not support strings, so a level of attention is passed as a fovea_level, and
+/// fovea.ops maps names to numbers.
 #define FOVEA_TORCH_OPERATOR(name, schema)          \
   STABLE_TORCH_LIBRARY_FRAGMENT(fovea, library) {   \
     library.def(schema);                            \

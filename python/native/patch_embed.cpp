@@ -1,4 +1,4 @@
-// The patch embedding on torch's tensors.
+// Implements the patch embedding on torch tensors.
 #include <optional>
 #include <vector>
 
@@ -10,7 +10,7 @@ namespace {
 constexpr const char* kPatchEmbed = "fovea::patch_embed";
 
 Tensor patch_embed(Tensor patches, Tensor weight, Tensor position, std::optional<Tensor> scale) {
-  refuse_gradients(kPatchEmbed, {&patches, &weight, &position, pointer(scale)});
+  reject_gradients(kPatchEmbed, {&patches, &weight, &position, pointer(scale)});
   require_one_device(kPatchEmbed, {&patches, &weight, &position, pointer(scale)});
   require(patches.dim() == 3 && weight.dim() == 2 && position.dim() == 2 &&
               patches.size(2) == weight.size(1) && patches.size(1) == position.size(0) &&
@@ -18,15 +18,15 @@ Tensor patch_embed(Tensor patches, Tensor weight, Tensor position, std::optional
           kPatchEmbed,
           "patches [images, tokens, in], weight [out, in] and position [tokens, out] do not fit "
           "together: " +
-              shape_of(patches) + ", " + shape_of(weight) + ", " + shape_of(position));
+              shape_text(patches) + ", " + shape_text(weight) + ", " + shape_text(position));
   const std::int32_t type = float_type(kPatchEmbed, position);
-  const std::int32_t patch_type = type_of(kPatchEmbed, patches);
-  const std::int32_t weight_type = type_of(kPatchEmbed, weight);
+  const std::int32_t patch_type = element_type(kPatchEmbed, patches);
+  const std::int32_t weight_type = element_type(kPatchEmbed, weight);
   if (scale.has_value()) {
     require(patch_type == FOVEA_U8 && weight_type == FOVEA_I8 && type == FOVEA_BF16, kPatchEmbed,
             "a scale requires uint8 patches, int8 weights and a bfloat16 position");
     require(scale->dim() == 1 && scale->size(0) == weight.size(0), kPatchEmbed,
-            "scale " + shape_of(*scale) + " must have the shape [out]");
+            "scale " + shape_text(*scale) + " must have the shape [out]");
   } else {
     require(patch_type == type && weight_type == type, kPatchEmbed,
             "patches, weight and position must be of the same type, unless patches are uint8 and "

@@ -18,18 +18,18 @@ constexpr std::uintptr_t kAlignment = 16;
 
 void check_torch(AOTITorchError error, const char* what) {
   if (error != TORCH_SUCCESS) {
-    fail(std::string("fovea: torch could not ") + what);
+    fail(std::string("fovea: torch cannot ") + what);
   }
 }
 
 std::int32_t device_type(const Tensor& tensor) {
   std::int32_t type = 0;
-  check_torch(aoti_torch_get_device_type(tensor.get(), &type), "tell a tensor's device");
+  check_torch(aoti_torch_get_device_type(tensor.get(), &type), "return the device of a tensor");
   return type;
 }
 
-/// The function is exported by torch's CUDA library, which CPU builds of torch lack; so it is
-/// looked up at run time, if the library is loaded.
+/// Returns torch's current stream on a device. torch's function is looked up at run time, because
+/// CPU builds of torch lack the CUDA library that exports it.
 void* current_cuda_stream(std::int32_t device) {
   using Get = AOTITorchError (*)(std::int32_t, void**);
   static const Get get = [] {
@@ -39,15 +39,17 @@ void* current_cuda_stream(std::int32_t device) {
                : reinterpret_cast<Get>(dlsym(library, "aoti_torch_get_current_cuda_stream"));
   }();
   if (get == nullptr) {
-    fail("fovea: this version of torch cannot tell the current CUDA stream; install 2.9 or later");
+    fail(
+        "fovea: this version of torch does not export the current CUDA stream; install 2.9 or "
+        "later");
   }
   void* stream = nullptr;
-  check_torch(get(device, &stream), "tell the current CUDA stream");
+  check_torch(get(device, &stream), "return the current CUDA stream");
   return stream;
 }
 
-/// Whether autograd records operations on the tensor: if so, a view of it is not a leaf. The stable
-/// interface cannot read requires_grad. Call only while gradients are enabled.
+/// Returns whether autograd records operations on the tensor, in which case a view of it is not a
+/// leaf; the stable interface cannot read requires_grad. Gradients must be enabled.
 bool is_tracked(const Tensor& tensor) {
   std::array<StableIValue, 1> stack{torch::stable::detail::from(tensor)};
   check_torch(aoti_torch_call_dispatcher("aten::alias", "", stack.data()), "make a view");
@@ -67,7 +69,7 @@ void require(bool holds, const char* name, const std::string& what) {
   }
 }
 
-void refuse_gradients(const char* name, std::initializer_list<const Tensor*> tensors) {
+void reject_gradients(const char* name, std::initializer_list<const Tensor*> tensors) {
   if (!aoti_torch_grad_mode_is_enabled()) {
     return;
   }
@@ -82,18 +84,18 @@ void refuse_gradients(const char* name, std::initializer_list<const Tensor*> ten
 }
 
 std::int32_t float_type(const char* name, const Tensor& tensor) {
-  const std::int32_t type = type_of(name, tensor);
+  const std::int32_t type = element_type(name, tensor);
   require(type != FOVEA_U8 && type != FOVEA_I8, name, "expected float16, bfloat16 or float32");
   return type;
 }
 
 std::int32_t torch_type(const Tensor& tensor) {
   std::int32_t type = 0;
-  check_torch(aoti_torch_get_dtype(tensor.get(), &type), "tell a tensor's type");
+  check_torch(aoti_torch_get_dtype(tensor.get(), &type), "return the type of a tensor");
   return type;
 }
 
-std::int32_t type_of(const char* name, const Tensor& tensor) {
+std::int32_t element_type(const char* name, const Tensor& tensor) {
   const std::int32_t type = torch_type(tensor);
   if (type == aoti_torch_dtype_bfloat16()) {
     return FOVEA_BF16;
@@ -115,9 +117,9 @@ std::int32_t type_of(const char* name, const Tensor& tensor) {
        "int8)");
 }
 
-std::string shape_of(const Tensor& tensor) {
+std::string shape_text(const Tensor& tensor) {
   std::string text = "[";
-  for (const std::int64_t size : sizes_of(tensor)) {
+  for (const std::int64_t size : tensor_sizes(tensor)) {
     text += (text.size() == 1 ? "" : ", ") + std::to_string(size);
   }
   return text + "]";
@@ -133,7 +135,7 @@ void require_one_device(const char* name, std::initializer_list<const Tensor*> t
   }
 }
 
-std::vector<std::int64_t> sizes_of(const Tensor& tensor) {
+std::vector<std::int64_t> tensor_sizes(const Tensor& tensor) {
   const auto sizes = tensor.sizes();
   return {sizes.begin(), sizes.end()};
 }
@@ -164,21 +166,21 @@ bool is_aligned(const Tensor& tensor) {
   return reinterpret_cast<std::uintptr_t>(tensor.data_ptr()) % kAlignment == 0;
 }
 
-Tensor copied(const Tensor& tensor) {
-  Tensor copy = empty(tensor, sizes_of(tensor));
+Tensor dense_copy(const Tensor& tensor) {
+  Tensor copy = empty(tensor, tensor_sizes(tensor));
   check_torch(aoti_torch_copy_(copy.get(), tensor.get(), 1), "copy a tensor");
   return copy;
 }
 
 Tensor dense(const Tensor& tensor) {
-  return tensor.is_contiguous() && is_aligned(tensor) ? tensor : copied(tensor);
+  return tensor.is_contiguous() && is_aligned(tensor) ? tensor : dense_copy(tensor);
 }
 
 Tensor float32(const Tensor& tensor) {
   if (torch_type(tensor) == aoti_torch_dtype_float32()) {
     return dense(tensor);
   }
-  const std::vector<std::int64_t> sizes = sizes_of(tensor);
+  const std::vector<std::int64_t> sizes = tensor_sizes(tensor);
   Tensor copy = empty(tensor, sizes, dense_strides(sizes), aoti_torch_dtype_float32());
   check_torch(aoti_torch_copy_(copy.get(), tensor.get(), 1), "copy a tensor");
   return copy;

@@ -1,4 +1,4 @@
-// Access to torch's tensors for the operators, through the stable interface.
+// Accesses torch tensors for the operators, through the stable interface.
 #pragma once
 
 #include <cstdint>
@@ -20,44 +20,44 @@ using torch::stable::Tensor;
 /// Fails with the message `what` unless `holds`.
 void require(bool holds, const char* name, const std::string& what);
 
-/// The operators have no gradients: throws when autograd would record one for any of the tensors.
-void refuse_gradients(const char* name, std::initializer_list<const Tensor*> tensors);
+/// Throws if autograd would record an operation on any of the tensors, as operators lack gradients.
+void reject_gradients(const char* name, std::initializer_list<const Tensor*> tensors);
 
-/// The fovea_type of a tensor's elements; throws when there is none.
-[[nodiscard]] std::int32_t type_of(const char* name, const Tensor& tensor);
+/// Returns the fovea_type of a tensor's elements. Throws for types that Fovea does not support.
+[[nodiscard]] std::int32_t element_type(const char* name, const Tensor& tensor);
 
-/// The same for the float types in which the operators compute.
+/// Returns the fovea_type of a tensor of float16, bfloat16 or float32. Throws for other types.
 std::int32_t float_type(const char* name, const Tensor& tensor);
 
-/// torch's number for the type.
+/// Returns torch's number for the type of a tensor's elements.
 [[nodiscard]] std::int32_t torch_type(const Tensor& tensor);
 
-/// The tensor, or null.
+/// Returns a pointer to the tensor, or null.
 [[nodiscard]] inline const Tensor* pointer(const std::optional<Tensor>& tensor) {
   return tensor.has_value() ? &*tensor : nullptr;
 }
 
-/// Returns "[2, 3]".
-[[nodiscard]] std::string shape_of(const Tensor& tensor);
+/// Returns the shape as text, such as "[2, 3]".
+[[nodiscard]] std::string shape_text(const Tensor& tensor);
 
-/// Throws unless all are on the same device.
+/// Throws unless all tensors are on the same device.
 void require_one_device(const char* name, std::initializer_list<const Tensor*> tensors);
 
-/// An uninitialised tensor on the device of `like`, of torch's type number `type`.
+/// Returns an uninitialised tensor on the device of `like`, of torch's type number `type`.
 [[nodiscard]] Tensor empty(const Tensor& like, const std::vector<std::int64_t>& sizes,
                            const std::vector<std::int64_t>& strides, std::int32_t type);
-/// The same, dense, of the type of `like`.
+/// Returns an uninitialised dense tensor on the device of `like`, of the same type.
 [[nodiscard]] Tensor empty(const Tensor& like, const std::vector<std::int64_t>& sizes);
 
-/// Dense and 16-byte aligned: the tensor itself or a copy.
+/// Returns the tensor itself if it is dense and 16-byte aligned, or else a copy that is.
 [[nodiscard]] Tensor dense(const Tensor& tensor);
-/// A dense copy.
-[[nodiscard]] Tensor copied(const Tensor& tensor);
-/// Dense and float32: the tensor itself or a copy.
+/// Returns a dense copy.
+[[nodiscard]] Tensor dense_copy(const Tensor& tensor);
+/// Returns the tensor itself if it is dense, 16-byte aligned and float32, or else a copy that is.
 [[nodiscard]] Tensor float32(const Tensor& tensor);
 
-[[nodiscard]] std::vector<std::int64_t> sizes_of(const Tensor& tensor);
-/// Strides of dense, row-major memory.
+[[nodiscard]] std::vector<std::int64_t> tensor_sizes(const Tensor& tensor);
+/// Returns the strides of dense, row-major memory.
 [[nodiscard]] std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& sizes);
 [[nodiscard]] bool is_aligned(const Tensor& tensor);
 

@@ -114,7 +114,7 @@ def test_open_files(encoder, photos, tmp_path):
     assert "closed file" in failures[0].reason
     (tmp_path / "text").write_text("text")
     with (tmp_path / "text").open() as text:
-        with pytest.raises(TypeError, match="image 0: read.. of this TextIOWrapper gave str, not bytes"):
+        with pytest.raises(TypeError, match="image 0: read.. of this TextIOWrapper returned str, not bytes"):
             encoder.embed([text])
         with pytest.raises(TypeError, match="pass a list of images, not one TextIOWrapper"):
             encoder.embed(text)

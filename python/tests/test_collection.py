@@ -62,7 +62,7 @@ def test_what_a_collection_says_of_itself(collection, output, model, photos):
     assert sorted(collection.sources) == sorted(map(str, photos))
     assert collection.sources[-1] == list(collection.sources)[-1]
     assert collection.sources[1:3] == [collection.sources[1], collection.sources[2]]
-    with pytest.raises(IndexError, match=f"no row {len(photos)}"):
+    with pytest.raises(IndexError, match=f"row {len(photos)} is out of range"):
         collection.sources[len(photos)]
 
 
@@ -206,7 +206,7 @@ def test_photos_and_their_files(program, model, photos, tmp_path, monkeypatch):
         assert opened.find("b.jpg") == 1
         assert opened.find(tmp_path / "a.jpg") == 0
         assert opened.find("c.jpg") is None
-        with pytest.raises(IndexError, match="there is no row 2"):
+        with pytest.raises(IndexError, match="row 2 is out of range"):
             opened.photo(2)
     with fovea.open(tmp_path / "out", root="elsewhere") as opened:
         assert opened.photo(0).path == "elsewhere/a.jpg"
@@ -256,9 +256,9 @@ def test_what_queries_may_not_be(collection, photos, tmp_path):
         with pytest.raises(TypeError, match="query 1 must be words, a photo .*, a row or a vector, not"):
             collection.search(["a dog", query])
     for vector, message in (
-        (np.zeros((2, collection.dimension)), "`nearest` takes several"),
+        (np.zeros((2, collection.dimension)), "pass several vectors to `nearest`"),
         (np.ones(3), "query 0 is a vector of shape 3"),
-        (np.zeros(collection.dimension), "query 0: a vector of zeros"),
+        (np.zeros(collection.dimension), "query 0: cannot compare a vector of zeros"),
         (np.full(collection.dimension, np.nan), "query 0 holds NaN or infinity"),
         (np.zeros((9, 9, 3), np.uint16), "query 0: pixels must be uint8"),
     ):

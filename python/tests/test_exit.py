@@ -90,7 +90,7 @@ encoder.embed([pixels])
         [sys.executable, "-c", code, model, device], capture_output=True, text=True, timeout=60, check=False
     )
     assert (process.returncode, process.stderr) == (0, "")
-    assert process.stdout == "the process is ending: no call can begin\n" * 2
+    assert process.stdout == "cannot begin a call: the process is ending\n" * 2
 
 
 def test_threads_that_are_no_daemons_finish(model, device):

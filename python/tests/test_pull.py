@@ -148,7 +148,7 @@ def test_no_message_that_python_shows_names_an_option_of_the_program():
         "calibration.cpp:  --text @captions.txt",  # the ends of that command
         "calibration.cpp:  --calibration ",
         "shards.cpp: `fovea embed --format npy`",
-        "check.cpp: --update` ends that, too",  # the end of `fovea embed ... --update`
+        "check.cpp: `fovea embed --update` again to complete it",
         "folder_output.cpp: {}; cannot resume this output: `fovea check {} --repair` keeps what can be proven, ",
         "folder_output.cpp: {}: {}; try `fovea check {} --repair`, choose another output or pass {}",
         "folder_output.cpp: --repair`, choose another output or pass {}",  # the end of such a command

@@ -182,7 +182,7 @@ def test_jbig_is_refused(fresh, model, tmp_path):
         struct.pack("<2sHI", b"II", 42, 16) + bytes(8) + struct.pack("<H", len(fields)) + entries + bytes(4)
     )
     code = "import fovea, sys; fovea.load(sys.argv[1], device='cpu').embed([sys.argv[2]], on_error=print)"
-    assert "JBIG compression (34661) is not read" in fresh("python", "-c", code, model, image)
+    assert "JBIG compression (34661) is not supported" in fresh("python", "-c", code, model, image)
 
 
 def test_what_pip_shows():

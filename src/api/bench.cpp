@@ -34,8 +34,8 @@ struct RandomImages {
   HostBuffer patches;
 };
 
-PatchGrid grid_of(const model::ModelConfig& config, std::size_t image) {
-  const auto [height, width] = image::usual_photo(image);
+PatchGrid image_grid(const model::ModelConfig& config, std::size_t image) {
+  const auto [height, width] = image::typical_photo_size(image);
   const auto target = image::target_size(config.preprocessing, height, width);
   const auto patch = static_cast<int>(config.vision.patch);
   return {.height = target.height / patch, .width = target.width / patch};
@@ -46,7 +46,7 @@ RandomImages random_images(model::Encoder& encoder, std::size_t count) {
   RandomImages images;
   std::int64_t bytes = 0;
   for (std::size_t image = 0; image < count; ++image) {
-    images.grids.push_back(grid_of(encoder.config(), image));
+    images.grids.push_back(image_grid(encoder.config(), image));
     bytes += images.grids.back().patches() * encoder.config().vision.patch_elements();
   }
   std::mt19937 generator(0);
@@ -62,7 +62,7 @@ double mean_gflop(const model::ModelConfig& config) {
   double sum = 0;
   for (std::size_t image = 0; image < kImages; ++image) {
     model::VisionConfig vision = config.vision;
-    vision.max_patches = grid_of(config, image).patches();
+    vision.max_patches = image_grid(config, image).patches();
     sum += model::flop_per_image(vision);
   }
   return sum / kImages * 1e-9;
@@ -80,7 +80,8 @@ std::vector<float> exact_embeddings(const model::Checkpoint& checkpoint, int thr
   return embeddings;
 }
 
-// Also checks the embeddings; otherwise an encoder that computes nothing would be reported as fast.
+// Measures the throughput. Checks the embeddings first, so that an encoder that computes nothing is
+// not reported as fast.
 BenchFigure measure(model::Encoder& encoder, std::int64_t batch_size, double seconds,
                     std::span<const float> exact) {
   const auto count = static_cast<std::size_t>(batch_size);
@@ -134,7 +135,7 @@ BenchReport bench(const BenchOptions& options,
   }
   std::vector<std::int64_t> batch_sizes = options.batch_sizes;
   if (batch_sizes.empty()) {
-    batch_sizes = means_gpu(options.device)
+    batch_sizes = selects_gpu(options.device)
                       ? std::vector<std::int64_t>{1, 8, 32, 128, 256, 512, 1024}
                       : std::vector<std::int64_t>{1, 8, 32};
   }
@@ -147,13 +148,13 @@ BenchReport bench(const BenchOptions& options,
   const std::int64_t total = std::ssize(precisions) * std::ssize(batch_sizes);
   std::int64_t done = 0;
   for (const Precision precision : precisions) {
-    std::string why;
-    const EncoderOptions wanted{
+    std::string reason;
+    const EncoderOptions encoder_options{
         .device = options.device, .precision = precision, .threads = options.threads};
     const std::unique_ptr<model::Encoder> encoder =
-        try_encoder(checkpoint, wanted, options.precisions.empty(), why);
+        try_encoder(checkpoint, encoder_options, options.precisions.empty(), reason);
     if (!encoder) {
-      report.refused.push_back(why);
+      report.refused.push_back(reason);
       done += std::ssize(batch_sizes);
       continue;
     }

@@ -54,20 +54,24 @@ void check_against_exact(std::span<const float> embeddings, std::span<const floa
     return values;
   };
   for (std::size_t image = 0; image < images; ++image) {
-    const double alike = cosine(embeddings.subspan(image * dimension, dimension),
-                                exact.subspan(image * dimension, dimension));
-    if (!(alike >= kMinCosine)) {
-      fail("bench: the embedding of image {} has a cosine of {:.4f} to that in fp32, not {}", image,
-           alike, kMinCosine);
+    const double similarity = cosine(embeddings.subspan(image * dimension, dimension),
+                                     exact.subspan(image * dimension, dimension));
+    if (!(similarity >= kMinCosine)) {
+      fail(
+          "bench: the embedding of image {} has a cosine of {:.4f} to that in fp32; expected at "
+          "least {}",
+          image, similarity, kMinCosine);
     }
     if (image == 0) {
       continue;
     }
-    const double apart = cosine(difference(embeddings, image), difference(exact, image));
-    if (!(apart >= kMinCosineOfDifference)) {
+    const double difference_cosine =
+        cosine(difference(embeddings, image), difference(exact, image));
+    if (!(difference_cosine >= kMinCosineOfDifference)) {
       fail(
-          "bench: the difference of images 0 and {} has a cosine of {:.4f} to that in fp32, not {}",
-          image, apart, kMinCosineOfDifference);
+          "bench: the difference of images 0 and {} has a cosine of {:.4f} to that in fp32; "
+          "expected at least {}",
+          image, difference_cosine, kMinCosineOfDifference);
     }
   }
 }

@@ -29,23 +29,23 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Encodes the first images of the inputs while the encoder's backend records activations.
-void look_at_images(const CalibrateOptions& options, const pipeline::PixelLayout& layout,
-                    model::Encoder& encoder, CalibrateReport& report) {
+/// Encodes the first images of the inputs; the encoder's backend records the inputs of the layers.
+void record_image_inputs(const CalibrateOptions& options, const pipeline::PixelLayout& layout,
+                         model::Encoder& encoder, CalibrateReport& report) {
   pipeline::InputStream inputs(pipeline::make_source(options.input, layout.preprocessing),
                                options.input.shard_index, options.input.shard_count);
-  pipeline::LoaderOptions loading;
-  loading.threads = options.threads > 0 ? options.threads : available_threads();
-  loading.image_bytes = layout.image_bytes();
-  loading.max_pixels = options.input.max_pixels;
-  pipeline::Loader loader(loading, inputs);
+  pipeline::LoaderOptions loader_options;
+  loader_options.threads = options.threads > 0 ? options.threads : available_threads();
+  loader_options.image_bytes = layout.image_bytes();
+  loader_options.max_pixels = options.input.max_pixels;
+  pipeline::Loader loader(loader_options, inputs);
   loader.start(pipeline::make_prepare(layout));
   std::vector<float> embeddings;
   std::atomic<std::uint64_t> done = 0;
   const auto on_computed = [&](std::int64_t images) {
     done += static_cast<std::uint64_t>(images);
     if (options.on_progress) {
-      options.on_progress("looking", "photos", done, static_cast<std::uint64_t>(options.images));
+      options.on_progress("recording", "photos", done, static_cast<std::uint64_t>(options.images));
     }
   };
   while (report.images < options.images) {
@@ -53,7 +53,7 @@ void look_at_images(const CalibrateOptions& options, const pipeline::PixelLayout
     if (batch == nullptr) {
       break;
     }
-    batch->compact(loading.image_bytes);
+    batch->compact(loader_options.image_bytes);
     for (const pipeline::Slot& slot : std::span(batch->slots).first(batch->count)) {
       if (slot.failed()) {
         ++report.failed;
@@ -73,24 +73,24 @@ void look_at_images(const CalibrateOptions& options, const pipeline::PixelLayout
   loader.stop();
 }
 
-/// Makes an encoder that computes in fp32 on the CPU and records the inputs of its layers.
-std::unique_ptr<ops::Backend> observing_backend(const CalibrateOptions& options,
+/// Returns a backend that computes in fp32 on the CPU and records the inputs of the layers.
+std::unique_ptr<ops::Backend> recording_backend(const CalibrateOptions& options,
                                                 quantize::Observations& observations) {
-  EncoderOptions computing;
-  computing.device = "cpu";
-  computing.precision = Precision::kFp32;
-  computing.threads = options.threads;
+  EncoderOptions encoder_options;
+  encoder_options.device = "cpu";
+  encoder_options.precision = Precision::kFp32;
+  encoder_options.threads = options.threads;
   return quantize::observe(
-      make_backend(computing),
+      make_backend(encoder_options),
       {std::begin(model::kCalibratedPlaces), std::end(model::kCalibratedPlaces)}, observations);
 }
 
-void look_at_texts(const CalibrateOptions& options, const std::filesystem::path& folder,
-                   quantize::Observations& observations) {
+void record_text_inputs(const CalibrateOptions& options, const std::filesystem::path& folder,
+                        quantize::Observations& observations) {
   const text::Tokenizer tokenizer(folder);
   model::TextEncoder encoder(
       std::make_unique<model::Checkpoint>(folder, StopFlag{}, model::Tower::kText),
-      observing_backend(options, observations));
+      recording_backend(options, observations));
   std::vector<std::int32_t> ids;
   for (const std::string& text : options.texts) {
     const std::vector<std::int32_t> tokens = tokenizer.encode(text, encoder.config().tokens);
@@ -103,22 +103,22 @@ void look_at_texts(const CalibrateOptions& options, const std::filesystem::path&
                  [&](std::int64_t texts) {
                    done += static_cast<std::uint64_t>(texts);
                    if (options.on_progress) {
-                     options.on_progress("looking", "texts", done, options.texts.size());
+                     options.on_progress("recording", "texts", done, options.texts.size());
                    }
                  });
 }
 
-/// Fails early, before the encoding, if the calibration file could not be written at the end.
-void check_places(const CalibrateOptions& options, const model::Checkpoint& checkpoint) {
+/// Fails before the encoding if the calibration files could not be written after it.
+void check_output_files(const CalibrateOptions& options, const model::Checkpoint& checkpoint) {
   for (const Precision precision : options.precisions) {
     io::check_writable(model::calibration_to_write(checkpoint, precision));
   }
 }
 
-/// Writes the files of one tower.
-void round(const CalibrateOptions& options, const model::Checkpoint& checkpoint,
-           const quantize::Observations& observations, std::int64_t samples,
-           std::int64_t bf16_layers, ThreadPool& pool, CalibrateReport& report) {
+/// Rounds the weights of one tower and writes its calibration files, one per precision.
+void write_calibration_files(const CalibrateOptions& options, const model::Checkpoint& checkpoint,
+                             const quantize::Observations& observations, std::int64_t samples,
+                             std::int64_t bf16_layers, ThreadPool& pool, CalibrateReport& report) {
   for (const Precision precision : options.precisions) {
     const std::string step = "rounding for " + std::string(to_string(precision));
     report.files.push_back(
@@ -151,11 +151,11 @@ CalibrateReport calibrate(const CalibrateOptions& options) {
     fail("invalid number of layers in bf16 {}; the model has {} layers", options.bf16_layers,
          config.vision.layers);
   }
-  check_places(options, checkpoint);
+  check_output_files(options, checkpoint);
   std::optional<model::Checkpoint> text;
   if (!options.texts.empty()) {
     text.emplace(checkpoint.folder(), StopFlag{}, model::Tower::kText, options.calibration);
-    check_places(options, *text);
+    check_output_files(options, *text);
   }
   const pipeline::PixelLayout layout{.preprocessing = config.preprocessing,
                                      .patch = static_cast<int>(config.vision.patch)};
@@ -164,22 +164,23 @@ CalibrateReport calibrate(const CalibrateOptions& options) {
   {
     quantize::Observations observations;
     {
-      model::Encoder encoder(checkpoint, observing_backend(options, observations));
+      model::Encoder encoder(checkpoint, recording_backend(options, observations));
       if (options.on_device) {
         options.on_device(encoder.description());
       }
-      look_at_images(options, layout, encoder, report);
+      record_image_inputs(options, layout, encoder, report);
     }
     if (report.images == 0) {
       fail("no image among the inputs could be used");
     }
-    round(options, checkpoint, observations, report.images, options.bf16_layers, pool, report);
+    write_calibration_files(options, checkpoint, observations, report.images, options.bf16_layers,
+                            pool, report);
   }
   if (text) {
     quantize::Observations observations;
-    look_at_texts(options, checkpoint.folder(), observations);
-    round(options, *text, observations, static_cast<std::int64_t>(options.texts.size()), 0, pool,
-          report);
+    record_text_inputs(options, checkpoint.folder(), observations);
+    write_calibration_files(options, *text, observations,
+                            static_cast<std::int64_t>(options.texts.size()), 0, pool, report);
   }
   report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return report;

@@ -23,12 +23,12 @@ namespace {
 using pipeline::finding_of;
 using pipeline::Manifest;
 
-void demand_output(const io::Folder& folder) {
-  bool found = folder.has(pipeline::kManifestFile);
+void require_output(const io::Folder& folder) {
+  bool has_output = folder.has(pipeline::kManifestFile);
   for (const std::string& name : folder.list()) {
-    found = found || pipeline::is_shard_file(name);
+    has_output = has_output || pipeline::is_shard_file(name);
   }
-  if (!found) {
+  if (!has_output) {
     fail("{}: this folder holds no output of `fovea embed`", io::escape(folder.path().native()));
   }
 }
@@ -40,7 +40,7 @@ std::optional<Manifest> read_manifest(const io::Folder& folder, CheckReport& rep
     const std::string text = file.text(pipeline::kMaxManifestBytes);
     const std::string reason = finding_of([&] { manifest = pipeline::parse_manifest(text); });
     if (!reason.empty()) {
-      fail("{}: {}", file.shown(), reason);
+      fail("{}: {}", file.display_path(), reason);
     }
   });
   if (!problem.empty()) {
@@ -49,13 +49,13 @@ std::optional<Manifest> read_manifest(const io::Folder& folder, CheckReport& rep
   return manifest;
 }
 
-void check_old(const io::Folder& folder, const Manifest& manifest, StopFlag stop,
-               CheckReport& report) {
+void check_without_checksums(const io::Folder& folder, const Manifest& manifest, StopFlag stop,
+                             CheckReport& report) {
   report.has_checksums = false;
   if (!manifest.state.finished) {
     report.problems.push_back(
-        fmt::format("{}: was begun by an earlier version of Fovea, which kept no checksums, so it "
-                    "cannot be checked",
+        fmt::format("{}: this output was begun by an earlier version of Fovea, which wrote no "
+                    "checksums, so it cannot be checked",
                     io::escape((folder / pipeline::kManifestFile).native())));
     return;
   }
@@ -65,17 +65,18 @@ void check_old(const io::Folder& folder, const Manifest& manifest, StopFlag stop
   }
 }
 
-// Whether an update was killed while it moved its files into place. A repair completes the update;
-// then the output can be checked.
-bool is_update_under_way(const std::shared_ptr<const io::Folder>& folder,
-                         const CheckOptions& options, CheckReport& report) {
+// Detects an update that was killed while it moved its files into place, and completes it when
+// `options.repair` is set. Returns whether it remains unfinished: then the output cannot be
+// checked.
+bool is_update_unfinished(const std::shared_ptr<const io::Folder>& folder,
+                          const CheckOptions& options, CheckReport& report) {
   const auto interrupted = pipeline::interrupted_replacement(*folder);
   if (!interrupted) {
     return false;
   }
   report.problems.push_back(
-      fmt::format("{}: an update was killed while it put its files in place; the same `fovea embed "
-                  "--update` ends that, too",
+      fmt::format("{}: an update was killed while it moved its files into place; run the same "
+                  "`fovea embed --update` again to complete it",
                   io::escape(options.output.native())));
   report.finished = false;
   report.can_repair = true;
@@ -94,19 +95,19 @@ bool is_update_under_way(const std::shared_ptr<const io::Folder>& folder,
 CheckReport check_output(const CheckOptions& options) {
   const StopFlag stop(options.stop);
   const auto folder = std::make_shared<const io::Folder>(options.output);
-  demand_output(*folder);
-  std::optional<pipeline::OutputLock> writing;
-  io::OpenedFile reading;
+  require_output(*folder);
+  std::optional<pipeline::OutputLock> write_lock;
+  io::OpenedFile read_lock;
   if (options.repair) {
-    writing.emplace(folder);
+    write_lock.emplace(folder);
   } else {
-    reading = pipeline::lock_shared(*folder);
+    read_lock = pipeline::lock_shared(*folder);
   }
   CheckReport report;
-  if (is_update_under_way(folder, options, report)) {
+  if (is_update_unfinished(folder, options, report)) {
     return report;
   }
-  const std::size_t told = report.problems.size();
+  const std::size_t earlier_problem_count = report.problems.size();
   const std::optional<Manifest> manifest = read_manifest(*folder, report);
   if (manifest) {
     const pipeline::JobState& state = manifest->state;
@@ -118,14 +119,14 @@ CheckReport check_output(const CheckOptions& options) {
     const pipeline::MissingShards& missing = manifest->identity.missing;
     report.missing = missing_shards_words(missing.numbers, missing.numbers.size(), missing.count);
     if (manifest->version < pipeline::kFirstSummedVersion) {
-      check_old(*folder, *manifest, stop, report);
+      check_without_checksums(*folder, *manifest, stop, report);
       return report;
     }
     if (state.finished || state.retrying || state.inputs > 0) {
       (void)pipeline::prove(*folder, *manifest, nullptr, stop, &report.problems);
     }
   }
-  if (report.problems.size() == told) {
+  if (report.problems.size() == earlier_problem_count) {
     if (options.repair && manifest) {
       pipeline::remove_leftovers(*folder, manifest->state.finished);
     }
@@ -139,7 +140,7 @@ CheckReport check_output(const CheckOptions& options) {
     report.kept_rows = plan->manifest.state.rows;
   }
   if (plan && options.repair) {
-    pipeline::carry_out(*plan, folder);
+    pipeline::apply_repair(*plan, folder);
     pipeline::remove_leftovers(*folder, plan->manifest.state.finished);
     report.repaired = true;
   }

@@ -31,17 +31,18 @@ namespace fs = std::filesystem;
 // Photos with equal pixels have equal embeddings, up to rounding.
 constexpr double kNearlyEqual = 0.999;
 
-// The folders whose photos are kept rather than others.
+// The folders whose photos are preferred as the kept ones.
 class PreferredFolders {
  public:
   explicit PreferredFolders(const std::vector<fs::path>& folders) {
     for (const fs::path& folder : folders) {
       std::error_code error;
       if (!fs::is_directory(folder, error)) {
-        fail("{}: is not a folder; name one that holds photos to keep",
+        fail("{}: not a folder; expected a folder whose photos are kept",
              io::escape(folder.native()));
       }
-      folders_.push_back({plain(fs::absolute(folder)), plain(fs::weakly_canonical(folder, error))});
+      folders_.push_back(
+          {normalized(fs::absolute(folder)), normalized(fs::weakly_canonical(folder, error))});
     }
   }
 
@@ -52,7 +53,7 @@ class PreferredFolders {
       return 0;
     }
     std::error_code error;
-    const fs::path named = plain(fs::absolute(photo.file));
+    const fs::path named = normalized(fs::absolute(photo.file));
     const fs::path real = fs::weakly_canonical(photo.file, error);
     const auto holds = [&](const Folder& folder) {
       return is_below(named, folder.named) || is_below(real, folder.real);
@@ -66,8 +67,8 @@ class PreferredFolders {
     fs::path real;
   };
 
-  // Removes "." and "..", and a trailing '/'.
-  static fs::path plain(const fs::path& path) {
+  // Returns the path without ".", ".." and a trailing '/'.
+  static fs::path normalized(const fs::path& path) {
     const fs::path normal = path.lexically_normal();
     return normal.has_filename() ? normal : normal.parent_path();
   }
@@ -94,7 +95,7 @@ struct Contents {
   std::string undecodable;  // why the file was read but could not be decoded
 };
 
-std::string digest_of(std::span<const std::byte> bytes) {
+std::string byte_digest(std::span<const std::byte> bytes) {
   io::Digest digest;
   digest.add(bytes);
   return digest.hex();
@@ -115,7 +116,7 @@ std::string decode_error(const EncodedPhoto& encoded,
   }
 }
 
-std::string pixels_of(const image::Image& photo) {
+std::string pixel_digest(const image::Image& photo) {
   io::Digest digest;
   digest.add(fmt::format("{}x{}:", photo.width, photo.height));
   digest.add(std::as_bytes(photo.pixels.span()));
@@ -140,33 +141,33 @@ class Comparison {
   // reading.
   void compare_bytes() {
     std::map<std::pair<std::size_t, std::int64_t>, std::vector<Candidate*>> by_size;
-    std::set<std::size_t> with_members;
-    std::vector<Candidate*> chosen;
+    std::set<std::size_t> groups_with_members;
+    std::vector<Candidate*> candidates_to_read;
     for (Candidate& candidate : candidates_) {
       const Photo& photo = *candidate.photo;
       if (!photo.error.empty()) {
         candidate.contents.error = photo.error;
       } else if (photo.is_member) {
-        chosen.push_back(&candidate);
-        with_members.insert(candidate.group);
+        candidates_to_read.push_back(&candidate);
+        groups_with_members.insert(candidate.group);
       } else {
         by_size[{candidate.group, photo.bytes.value_or(0)}].push_back(&candidate);
       }
     }
     for (const auto& [key, list] : by_size) {
-      if (list.size() > 1 || with_members.contains(key.first)) {
-        chosen.insert(chosen.end(), list.begin(), list.end());
+      if (list.size() > 1 || groups_with_members.contains(key.first)) {
+        candidates_to_read.insert(candidates_to_read.end(), list.begin(), list.end());
       } else {
         list.front()->contents.bytes = fmt::format("row {}", list.front()->photo->row);
       }
     }
-    read(chosen, [](Contents& contents, const EncodedPhoto& encoded) {
-      contents.bytes = digest_of(encoded.bytes);
+    read(candidates_to_read, [](Contents& contents, const EncodedPhoto& encoded) {
+      contents.bytes = byte_digest(encoded.bytes);
     });
   }
 
-  // Call this after compare_bytes(). Of several equal files one is decoded, if another file of its
-  // group has the same width and height. Files that cannot be decoded equal no other file.
+  // Requires compare_bytes(). Of several equal files only one is decoded, and only if its group has
+  // other files of the same width and height. A file that cannot be decoded equals no other file.
   void compare_pixels() {
     std::map<std::tuple<std::size_t, int, int>, std::map<std::string, Candidate*>> by_shape;
     for (Candidate& candidate : candidates_) {
@@ -177,20 +178,20 @@ class Comparison {
                                                                        &candidate);
       }
     }
-    std::vector<Candidate*> chosen;
+    std::vector<Candidate*> candidates_to_read;
     for (const auto& [shape, files] : by_shape) {
       for (const auto& [bytes, candidate] : files) {
         if (files.size() > 1) {
-          chosen.push_back(candidate);
+          candidates_to_read.push_back(candidate);
         }
       }
     }
-    read(chosen, [](Contents& contents, const EncodedPhoto& encoded) {
+    read(candidates_to_read, [](Contents& contents, const EncodedPhoto& encoded) {
       contents.undecodable = decode_error(
-          encoded, [&](const image::Image& photo) { contents.pixels = pixels_of(photo); });
+          encoded, [&](const image::Image& photo) { contents.pixels = pixel_digest(photo); });
     });
     std::unordered_map<std::string, const Contents*> decoded;
-    for (const Candidate* candidate : chosen) {
+    for (const Candidate* candidate : candidates_to_read) {
       decoded.emplace(candidate->contents.bytes, &candidate->contents);
     }
     for (Candidate& candidate : candidates_) {
@@ -203,17 +204,17 @@ class Comparison {
 
  private:
   template <typename Use>
-  void read(const std::vector<Candidate*>& chosen, const Use& take) {
+  void read(const std::vector<Candidate*>& candidates_to_read, const Use& store) {
     std::vector<std::filesystem::path> paths;
-    paths.reserve(chosen.size());
-    for (const Candidate* candidate : chosen) {
+    paths.reserve(candidates_to_read.size());
+    for (const Candidate* candidate : candidates_to_read) {
       paths.push_back(candidate->photo->file);
     }
     read_photos(paths, pool_, [&](std::size_t index, const EncodedPhoto& encoded) {
-      Contents& contents = chosen[index]->contents;
+      Contents& contents = candidates_to_read[index]->contents;
       contents.error = encoded.error;
       if (encoded.error.empty()) {
-        take(contents, encoded);
+        store(contents, encoded);
       }
     });
   }
@@ -222,14 +223,15 @@ class Comparison {
   ThreadPool& pool_;
 };
 
-// Whether the files of both were compared byte by byte in this run.
+// Whether the member's file has the same bytes as the kept photo's file, as compared in this run.
 bool is_copy_of_kept(const Photo& kept, const Duplicate& member) {
   return member.likeness == Likeness::kIdenticalFile && member.same_as == kept.row;
 }
 
 // Returns why a photo should not be deleted; "" when it may be, provided that the kept photo can be
 // decoded or has the same bytes.
-std::string obstacle_of(const Photo& kept, const Duplicate& member, const Contents& contents) {
+std::string deletion_obstacle(const Photo& kept, const Duplicate& member,
+                              const Contents& contents) {
   const Photo& photo = member.photo;
   if (photo.is_member) {
     return "it is in an archive";
@@ -260,64 +262,64 @@ class DuplicateSearch {
       : parts_(parts),
         options_(options),
         preferred_(options.prefer),
-        lengths_(search::measure(parts.shards, parts.pool)) {}
+        lengths_(search::measure_lengths(parts.shards, parts.pool)) {}
 
   Duplicates run() {
-    const double widest = options_.similar ? options_.threshold : kNearlyEqual;
-    look(search::rows_with_partners(parts_.shards, parts_.pool, lengths_, widest,
-                                    parts_.on_progress));
+    const double min_cosine = options_.similar ? options_.threshold : kNearlyEqual;
+    load_photos(search::rows_with_partners(parts_.shards, parts_.pool, lengths_, min_cosine,
+                                           parts_.on_progress));
     if (options_.similar) {
       group_by_embeddings();
     } else {
       group_by_contents();
     }
     decode_kept();
-    std::ranges::sort(found_.groups, {}, [](const DuplicateGroup& g) { return g.kept.row; });
-    return std::move(found_);
+    std::ranges::sort(result_.groups, {}, [](const DuplicateGroup& g) { return g.kept.row; });
+    return std::move(result_);
   }
 
  private:
   // Sorts the photos of these rows by preference, and drops additional names of the same file.
-  void look(const std::vector<std::int64_t>& rows) {
+  void load_photos(const std::vector<std::int64_t>& rows) {
     photos_.resize(rows.size());
     parts_.pool.parallel_for(rows.size(), [&](std::size_t index, int) {
-      photos_[index] = parts_.files.look(rows[index]);
+      photos_[index] = parts_.files.load_photo(rows[index]);
     });
     std::unordered_set<std::string> files;
-    std::unordered_map<std::string, std::int64_t> on_any_device;
+    std::unordered_map<std::string, std::int64_t> device_independent;
     std::erase_if(photos_, [&](const Photo& photo) {
       FileIdentity identity = file_identity(photo);
       if (!files.insert(std::move(identity.file)).second) {
         return true;
       }
-      if (!identity.on_any_device.empty()) {
+      if (!identity.device_independent.empty()) {
         const auto [other, is_new] =
-            on_any_device.emplace(std::move(identity.on_any_device), photo.row);
+            device_independent.emplace(std::move(identity.device_independent), photo.row);
         if (!is_new) {
-          on_two_devices_.insert({other->second, photo.row});
+          possible_aliases_.insert({other->second, photo.row});
         }
       }
       return false;
     });
-    found_.other_names = static_cast<std::int64_t>(rows.size() - photos_.size());
+    result_.other_names = static_cast<std::int64_t>(rows.size() - photos_.size());
     std::unordered_map<std::int64_t, std::size_t> ranks;
     for (const Photo& photo : photos_) {
       ranks[photo.row] = preferred_.rank(photo);
     }
     std::ranges::sort(photos_, {},
                       [&](const Photo& photo) { return preference(photo, ranks[photo.row]); });
-    for (std::size_t place = 0; place < photos_.size(); ++place) {
-      place_of_[photos_[place].row] = place;
+    for (std::size_t index = 0; index < photos_.size(); ++index) {
+      order_[photos_[index].row] = index;
     }
   }
 
-  // Compares the files of each group.
+  // Groups photos by the cosines of their embeddings, then compares the files within each group.
   void group_by_embeddings() {
     std::vector<std::int64_t> order;
-    std::unordered_map<std::int64_t, const Photo*> photo_of;
+    std::unordered_map<std::int64_t, const Photo*> photos_by_row;
     for (const Photo& photo : photos_) {
       order.push_back(photo.row);
-      photo_of[photo.row] = &photo;
+      photos_by_row[photo.row] = &photo;
     }
     const std::vector<search::Group> groups =
         search::group_rows(parts_.shards, parts_.pool, lengths_, options_.threshold, order);
@@ -331,9 +333,10 @@ class DuplicateSearch {
         scores.push_back(member.score);
       }
       const search::PairsWithin pairs = compare(rows);
-      lowest.push_back(pairs.lowest);
+      lowest.push_back(pairs.min_cosine);
       for (std::size_t number = 0; number < rows.size(); ++number) {
-        candidates_.push_back({photo_of[rows[number]], index, pairs.near[number], {}});
+        candidates_.push_back(
+            {photos_by_row[rows[number]], index, pairs.nearly_equal_rows[number], {}});
       }
     }
     compare_files();
@@ -370,7 +373,7 @@ class DuplicateSearch {
           scores.push_back(search::cosine(kept, squared_length(rows.front()),
                                           reader.row(rows.back()), squared_length(rows.back())));
         }
-        add_group(group, scores, compare(rows).lowest);
+        add_group(group, scores, compare(rows).min_cosine);
       }
     }
   }
@@ -381,7 +384,7 @@ class DuplicateSearch {
     if (options_.similar || options_.identical_pixels) {
       comparison.compare_pixels();
     }
-    found_.not_compared = std::ranges::count_if(candidates_, [](const Candidate& candidate) {
+    result_.not_compared = std::ranges::count_if(candidates_, [](const Candidate& candidate) {
       return !candidate.contents.error.empty() || !candidate.contents.undecodable.empty();
     });
   }
@@ -396,7 +399,7 @@ class DuplicateSearch {
     for (const Candidate& candidate : candidates) {
       order.push_back(&candidate);
     }
-    std::ranges::sort(order, {}, [this](const Candidate* c) { return place_of_[c->photo->row]; });
+    std::ranges::sort(order, {}, [this](const Candidate* c) { return order_[c->photo->row]; });
     for (const Candidate* candidate : order) {
       if (candidate->contents.error.empty()) {
         files.emplace(candidate->contents.bytes, candidate->photo);
@@ -424,9 +427,10 @@ class DuplicateSearch {
       if (is_shown(member.likeness)) {
         read_capture_date(member.photo);
         set_error(member.photo, candidate.contents.error);
-        member.obstacle = on_two_devices_.contains(member.photo.row)
-                              ? "it may be the file of another photo, seen through another mount"
-                              : obstacle_of(group.kept, member, candidate.contents);
+        member.obstacle =
+            possible_aliases_.contains(member.photo.row)
+                ? "it may be the same file as another photo, reached through another mount"
+                : deletion_obstacle(group.kept, member, candidate.contents);
         set_error(member.photo, candidate.contents.undecodable);
         group.members.push_back(std::move(member));
       }
@@ -440,38 +444,38 @@ class DuplicateSearch {
       for (const Duplicate& member : group.members) {
         rows.push_back(member.photo.row);
       }
-      group.lowest_score = compare(rows).lowest;
+      group.lowest_score = compare(rows).min_cosine;
     }
-    found_.groups.push_back(std::move(group));
+    result_.groups.push_back(std::move(group));
   }
 
   // Decodes the kept photos of groups in which a deletable photo has other bytes: the photo that
   // remains must be readable as an image.
   void decode_kept() {
-    const auto relies_on_it = [](const DuplicateGroup& group, const Duplicate& member) {
+    const auto relies_on_kept = [](const DuplicateGroup& group, const Duplicate& member) {
       return member.obstacle.empty() && !is_copy_of_kept(group.kept, member);
     };
     std::vector<DuplicateGroup*> groups;
     std::vector<std::filesystem::path> paths;
-    for (DuplicateGroup& group : found_.groups) {
+    for (DuplicateGroup& group : result_.groups) {
       if (std::ranges::any_of(group.members,
-                              [&](const Duplicate& m) { return relies_on_it(group, m); })) {
+                              [&](const Duplicate& m) { return relies_on_kept(group, m); })) {
         groups.push_back(&group);
         paths.push_back(group.kept.file);
       }
     }
     read_photos(paths, parts_.pool, [&](std::size_t index, const EncodedPhoto& encoded) {
-      const bool is_read = encoded.error.empty();
-      const std::string problem = is_read ? decode_error(encoded) : encoded.error;
+      const bool is_readable = encoded.error.empty();
+      const std::string problem = is_readable ? decode_error(encoded) : encoded.error;
       if (problem.empty()) {
         return;
       }
       DuplicateGroup& group = *groups[index];
       set_error(group.kept, problem);
       for (Duplicate& member : group.members) {
-        if (relies_on_it(group, member)) {
+        if (relies_on_kept(group, member)) {
           member.obstacle = fmt::format("the file of the kept photo cannot be {}: {}",
-                                        is_read ? "decoded" : "read", problem);
+                                        is_readable ? "decoded" : "read", problem);
         }
       }
     });
@@ -502,10 +506,10 @@ class DuplicateSearch {
   PreferredFolders preferred_;
   search::Lengths lengths_;
   std::vector<Photo> photos_;
-  std::unordered_map<std::int64_t, std::size_t> place_of_;  // from a row to its index in `photos_`
-  std::unordered_set<std::int64_t> on_two_devices_;  // rows whose file may be another row's file
+  std::unordered_map<std::int64_t, std::size_t> order_;  // from a row to its index in `photos_`
+  std::unordered_set<std::int64_t> possible_aliases_;  // rows whose file may be that of another row
   std::vector<Candidate> candidates_;
-  Duplicates found_;
+  Duplicates result_;
 };
 
 }  // namespace

@@ -16,7 +16,7 @@
 namespace fovea {
 namespace {
 
-// Ends a run at its first failure, for callers that accept no failed image.
+// Thrown to end a run at its first failure when `stop_at_failure` is set.
 class StopAtFailure : public Error {
  public:
   StopAtFailure() : Error("an image failed") {}
@@ -104,7 +104,7 @@ JobReport Encoder::Impl::run(pipeline::RunOptions run, pipeline::InputStream& in
   return this->run(run, inputs, output,
                    [&](std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
                        std::span<std::byte> rows, const pipeline::OnComputed& on_computed) {
-                     encoder.encode(patches, grids, pipeline::floats_of(rows), run.control.stop,
+                     encoder.encode(patches, grids, pipeline::as_floats(rows), run.control.stop,
                                     on_computed);
                    });
 }
@@ -116,16 +116,17 @@ JobReport Encoder::Impl::run(pipeline::RunOptions run, pipeline::InputStream& in
   run.loader.image_bytes = layout.image_bytes();
   run.loader.allocate = [this](std::size_t bytes) { return buffers.take(bytes); };
   model::Encoder& encoder = images.get();
-  const auto noting = [&](std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
-                          std::span<std::byte> rows, const pipeline::OnComputed& on_computed) {
+  const auto encode_and_note = [&](std::span<const std::uint8_t> patches,
+                                   std::span<const PatchGrid> grids, std::span<std::byte> rows,
+                                   const pipeline::OnComputed& on_computed) {
     encode(patches, grids, rows, on_computed);
     if (const std::string note = encoder.take_note(); !note.empty() && run.control.on_note) {
       run.control.on_note(note);
     }
   };
   return pipeline::run_job(
-      run, inputs, pipeline::make_prepare(layout), [&] { return pipeline::Encode(noting); },
-      output);
+      run, inputs, pipeline::make_prepare(layout),
+      [&] { return pipeline::Encode(encode_and_note); }, output);
 }
 
 }  // namespace fovea

@@ -29,7 +29,7 @@ std::size_t pixel_bytes(int height, int width) {
 
 }  // namespace
 
-TextSide::TextSide(const std::filesystem::path& folder, const EncoderOptions& options)
+TextTower::TextTower(const std::filesystem::path& folder, const EncoderOptions& options)
     : tokenizer(folder),
       encoder(std::make_unique<model::Checkpoint>(folder, StopFlag{}, model::Tower::kText,
                                                   options.calibration),
@@ -40,9 +40,9 @@ TextSide::TextSide(const std::filesystem::path& folder, const EncoderOptions& op
   }
 }
 
-Encoder::Impl::Impl(const std::string& model, const EncoderOptions& asked)
+Encoder::Impl::Impl(const std::string& model, const EncoderOptions& requested)
     : folder(hub::resolve_model(model)),
-      options(asked),
+      options(requested),
       config(model::read_model_config(folder)),
       images([this] {
         auto backend = make_backend(options);
@@ -50,8 +50,8 @@ Encoder::Impl::Impl(const std::string& model, const EncoderOptions& asked)
             model::Checkpoint(folder, {}, model::Tower::kVision, options.calibration),
             std::move(backend));
       }),
-      texts([this] { return std::make_unique<TextSide>(folder, options); }) {
-  if (asked.first == Tower::kImages) {
+      texts([this] { return std::make_unique<TextTower>(folder, options); }) {
+  if (requested.first == Tower::kImages) {
     images.get();
   } else {
     texts.get();
@@ -97,10 +97,10 @@ std::vector<float> Encoder::embed(std::span<const std::byte> image, bool normali
                                   std::int64_t max_pixels) {
   const image::Image decoded =
       image::decode(image, {.max_pixels = image::checked_max_pixels(max_pixels)});
-  const Preprocessing& want = preprocessing();
-  const auto [height, width] = image::target_size(want, decoded.height, decoded.width);
+  const Preprocessing& settings = preprocessing();
+  const auto [height, width] = image::target_size(settings, decoded.height, decoded.width);
   std::vector<std::uint8_t> pixels(pixel_bytes(height, width));
-  image::resize(decoded, height, width, want.resample, pixels);
+  image::resize(decoded, height, width, settings.resample, pixels);
   return embed_pixels(pixels, height, width, normalize);
 }
 
@@ -114,27 +114,27 @@ std::vector<float> Encoder::embed_file(const std::filesystem::path& path, bool n
 }
 
 std::vector<float> Encoder::embed_pixels(std::span<const std::uint8_t> pixels, bool normalize) {
-  const Preprocessing& want = preprocessing();
-  if (want.keeps_proportions()) {
-    fail("images of a NaFlex model have sizes of their own: pass the height and the width");
+  const Preprocessing& settings = preprocessing();
+  if (settings.keeps_proportions()) {
+    fail("images of a NaFlex model have different sizes: pass the height and the width");
   }
-  return embed_pixels(pixels, want.height, want.width, normalize);
+  return embed_pixels(pixels, settings.height, settings.width, normalize);
 }
 
 std::vector<float> Encoder::embed_pixels(std::span<const std::uint8_t> pixels, int height,
                                          int width_in_pixels, bool normalize) {
   const model::VisionConfig& vision = impl_->config.vision;
-  const Preprocessing& want = preprocessing();
+  const Preprocessing& settings = preprocessing();
   const auto patch = static_cast<int>(vision.patch);
   const PatchGrid grid{.height = height / patch, .width = width_in_pixels / patch};
-  if (want.keeps_proportions()
+  if (settings.keeps_proportions()
           ? height < 1 || width_in_pixels < 1 || height % patch != 0 ||
-                width_in_pixels % patch != 0 || grid.patches() > want.max_patches
-          : height != want.height || width_in_pixels != want.width) {
+                width_in_pixels % patch != 0 || grid.patches() > settings.max_patches
+          : height != settings.height || width_in_pixels != settings.width) {
     fail("unsupported size of {} x {} pixels; expected {}", height, width_in_pixels,
-         want.keeps_proportions()
-             ? fmt::format("1 to {} patches of {} x {}", want.max_patches, patch, patch)
-             : fmt::format("{} x {}", want.height, want.width));
+         settings.keeps_proportions()
+             ? fmt::format("1 to {} patches of {} x {}", settings.max_patches, patch, patch)
+             : fmt::format("{} x {}", settings.height, settings.width));
   }
   const std::size_t bytes = pixel_bytes(height, width_in_pixels);
   if (pixels.size() % bytes != 0) {
@@ -172,21 +172,21 @@ LogitScale Encoder::logit_scale() {
 
 std::vector<float> Encoder::embed_texts(std::span<const std::string> texts,
                                         const EmbedTextsOptions& options) {
-  TextSide& side = impl_->texts.get();
-  const std::int64_t length = side.encoder.config().tokens;
+  TextTower& text_tower = impl_->texts.get();
+  const std::int64_t length = text_tower.encoder.config().tokens;
   const auto width = static_cast<std::size_t>(dimension());
   std::vector<float> embeddings(texts.size() * width);
   std::mutex mutex;
   std::size_t done = 0;
-  const auto add_done = [&](std::int64_t more) {
+  const auto add_done = [&](std::int64_t count) {
     const std::lock_guard lock(mutex);
-    done += static_cast<std::size_t>(more);
+    done += static_cast<std::size_t>(count);
     if (options.on_progress) {
       options.on_progress(done);
     }
   };
-  // Texts are processed in chunks: the tokens of millions of texts would take much memory and time
-  // before the first is embedded.
+  // Texts are tokenised in chunks: the tokens of millions of texts would take much memory, and much
+  // time before the first text is embedded.
   constexpr std::size_t kTokenizedAtOnce = 4096;
   std::vector<std::int32_t> ids;
   for (std::size_t first = 0; first < texts.size(); first += kTokenizedAtOnce) {
@@ -196,18 +196,18 @@ std::vector<float> Encoder::embed_texts(std::span<const std::string> texts,
       StopFlag(options.stop).poll();
       try {
         const std::vector<std::int32_t> tokens =
-            side.tokenizer.encode(texts[i], length, options.clean);
+            text_tower.tokenizer.encode(texts[i], length, options.clean);
         ids.insert(ids.end(), tokens.begin(), tokens.end());
       } catch (const Error& error) {
         rethrow_unless_finding(error);
         fail("text {} of {}: {}", i + 1, texts.size(), error.what());
       }
     }
-    side.encoder.encode(ids, static_cast<std::int64_t>(end - first),
-                        std::span(embeddings).subspan(first * width, (end - first) * width),
-                        options.stop, add_done);
+    text_tower.encoder.encode(ids, static_cast<std::int64_t>(end - first),
+                              std::span(embeddings).subspan(first * width, (end - first) * width),
+                              options.stop, add_done);
   }
-  if (const std::string note = side.encoder.take_note(); !note.empty() && options.on_note) {
+  if (const std::string note = text_tower.encoder.take_note(); !note.empty() && options.on_note) {
     options.on_note(note);
   }
   for (std::size_t i = 0; i < texts.size(); ++i) {

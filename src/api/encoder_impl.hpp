@@ -18,14 +18,14 @@
 namespace fovea {
 
 /// The text tower and its tokenizer.
-struct TextSide {
+struct TextTower {
   text::Tokenizer tokenizer;
   model::TextEncoder encoder;
 
-  TextSide(const std::filesystem::path& folder, const EncoderOptions& options);
+  TextTower(const std::filesystem::path& folder, const EncoderOptions& options);
 };
 
-/// Loads it on first use; a failure is thrown again on each call.
+/// An object that is loaded on first use. If loading fails, each call tries again and throws.
 template <typename T>
 class Lazy {
  public:
@@ -38,7 +38,7 @@ class Lazy {
     }
     return *value_;
   }
-  /// Null before it is loaded.
+  /// Returns the object, or null before it is loaded.
   [[nodiscard]] T* peek() {
     const std::lock_guard lock(mutex_);
     return value_.get();
@@ -55,16 +55,16 @@ struct Encoder::Impl {
   EncoderOptions options;
   model::ModelConfig config;
   Lazy<model::Encoder> images;
-  Lazy<TextSide> texts;
+  Lazy<TextTower> texts;
   InputBuffers buffers{[this](std::size_t bytes) { return images.get().allocate_input(bytes); }};
 
-  Impl(const std::string& model, const EncoderOptions& asked);
+  Impl(const std::string& model, const EncoderOptions& requested);
 
   [[nodiscard]] const Preprocessing& preprocessing() const { return config.preprocessing; }
   /// Runs the inputs through the encoder into `output`. Fills in the fields of `run.loader` that
   /// depend on the model.
   JobReport run(pipeline::RunOptions run, pipeline::InputStream& inputs, pipeline::Output& output);
-  /// The same with the results of `encode`, which are `run.loader.row_bytes` bytes per image.
+  /// The same, but with the results of `encode`: `run.loader.row_bytes` bytes per image.
   JobReport run(pipeline::RunOptions run, pipeline::InputStream& inputs, pipeline::Output& output,
                 const pipeline::Encode& encode);
   /// The backend of the tower that the constructor loaded.

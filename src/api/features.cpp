@@ -24,9 +24,9 @@ constexpr std::string_view kPenultimateName = "penultimate";
 constexpr std::string_view kPooledName = "pooled";
 
 // Thrown to end a run at the first image that fails.
-class FirstFailure : public Error {
+class ImageFailed : public Error {
  public:
-  FirstFailure() : Error("an image failed") {}
+  ImageFailed() : Error("an image failed") {}
 };
 
 // Counts the images and keeps the first failure; the results are already in device memory.
@@ -39,7 +39,7 @@ class CountingOutput final : public pipeline::Output {
     for (const pipeline::Slot& slot : std::span(batch.slots).first(batch.count)) {
       if (slot.failed()) {
         failure_ = ImageFailure{.index = done_, .error = slot.error};
-        throw FirstFailure();
+        throw ImageFailed();
       }
       ++done_;
     }
@@ -84,14 +84,14 @@ std::string to_string(const FeatureLayer& layer) {
   return std::string(layer == FeatureLayer::pooled() ? kPooledName : kLastName);
 }
 
-model::Features features_of(const FeatureLayer& layer, const model::VisionConfig& vision) {
-  model::Features what;
+model::Features to_model_features(const FeatureLayer& layer, const model::VisionConfig& vision) {
+  model::Features features;
   switch (layer.kind()) {
     case FeatureLayer::Kind::kPooled:
-      what.kind = model::Features::Kind::kPooled;
+      features.kind = model::Features::Kind::kPooled;
       break;
     case FeatureLayer::Kind::kLast:
-      what.kind = model::Features::Kind::kLast;
+      features.kind = model::Features::Kind::kLast;
       break;
     case FeatureLayer::Kind::kHidden: {
       const std::int64_t outputs = vision.layers + 1;
@@ -99,31 +99,31 @@ model::Features features_of(const FeatureLayer& layer, const model::VisionConfig
         fail("there is no layer {}; the model has {} layers, so expected {} to {}", layer.index(),
              vision.layers, -outputs, vision.layers);
       }
-      what.kind = model::Features::Kind::kHidden;
-      what.layers = layer.index() < 0 ? outputs + layer.index() : layer.index();
+      features.kind = model::Features::Kind::kHidden;
+      features.layers = layer.index() < 0 ? outputs + layer.index() : layer.index();
       break;
     }
   }
-  require(vision, what);
-  if (vision.naflex && what.of_tokens()) {
+  require(vision, features);
+  if (vision.naflex && features.of_tokens()) {
     fail(
-        "the images of a NaFlex model have different numbers of tokens, so features of their "
-        "tokens do not make one array; only \"{}\" features are computed with it",
+        "the images of a NaFlex model have different numbers of tokens, so their token features do "
+        "not form one array; only \"{}\" features are supported",
         kPooledName);
   }
-  return what;
+  return features;
 }
 
-std::size_t feature_bytes(const model::Features& what, const model::VisionConfig& vision,
+std::size_t feature_bytes(const model::Features& features, const model::VisionConfig& vision,
                           OutputDType dtype) {
-  return static_cast<std::size_t>((what.of_tokens() ? vision.tokens() : 1) * vision.hidden) *
+  return static_cast<std::size_t>((features.of_tokens() ? vision.tokens() : 1) * vision.hidden) *
          size_of(stored_type(dtype));
 }
 
-std::int64_t feature_batch(std::int64_t preferred, std::size_t bytes_of_each) {
+std::int64_t feature_batch(std::int64_t preferred, std::size_t bytes_per_image) {
   constexpr std::size_t kMaxBytes = std::size_t{128} << 20;
-  constexpr std::int64_t kMultiple = 32;  // whole tiles of rows
-  const auto limit = static_cast<std::int64_t>(kMaxBytes / bytes_of_each);
+  constexpr std::int64_t kMultiple = 32;  // rows of a tile of the matrix products
+  const auto limit = static_cast<std::int64_t>(kMaxBytes / bytes_per_image);
   if (preferred <= limit) {
     return preferred;
   }
@@ -179,16 +179,16 @@ Features Encoder::features(std::span<const ImageInput> images, const FeaturesOpt
          options.batch_size, options.decode_threads);
   }
   const model::VisionConfig& vision = impl_->config.vision;
-  const model::Features what = features_of(options.layer, vision);
-  const std::size_t each = feature_bytes(what, vision, options.dtype);
+  const model::Features model_features = to_model_features(options.layer, vision);
+  const std::size_t image_bytes = feature_bytes(model_features, vision, options.dtype);
   auto result = std::make_shared<Features::Impl>();
   result->shape = {static_cast<std::int64_t>(images.size())};
-  if (what.of_tokens()) {
+  if (model_features.of_tokens()) {
     result->shape.push_back(vision.tokens());
   }
   result->shape.push_back(vision.hidden);
   result->dtype = options.dtype;
-  result->bytes = images.size() * each;
+  result->bytes = images.size() * image_bytes;
   Features features;
   features.impl_ = result;
   if (images.empty()) {
@@ -213,8 +213,9 @@ Features Encoder::features(std::span<const ImageInput> images, const FeaturesOpt
   std::size_t done = 0;
   const auto encode = [&](std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
                           std::span<std::byte> /*rows*/, const pipeline::OnComputed& on_computed) {
-    const auto part = result->memory->bytes().subspan(done * each, grids.size() * each);
-    encoder.features(what, patches, grids,
+    const auto part =
+        result->memory->bytes().subspan(done * image_bytes, grids.size() * image_bytes);
+    encoder.features(model_features, patches, grids,
                      {.type = stored_type(options.dtype), .bytes = part, .stays = true},
                      options.stop, on_computed);
     done += grids.size();
@@ -224,7 +225,7 @@ Features Encoder::features(std::span<const ImageInput> images, const FeaturesOpt
     if (impl_->run(run, inputs, output, encode).interrupted) {
       throw Interrupted();
     }
-  } catch (const FirstFailure&) {
+  } catch (const ImageFailed&) {
     return {};
   }
   return features;

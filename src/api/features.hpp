@@ -10,18 +10,18 @@
 
 namespace fovea {
 
-/// Throws fovea::Error when the model does not provide these features, or when they are per token
-/// and its images have different numbers of tokens.
-[[nodiscard]] model::Features features_of(const FeatureLayer& layer,
-                                          const model::VisionConfig& vision);
+/// Returns the features of a layer. Throws fovea::Error when the model does not provide them, or
+/// when they are per token and its images have different numbers of tokens.
+[[nodiscard]] model::Features to_model_features(const FeatureLayer& layer,
+                                                const model::VisionConfig& vision);
 
 /// Bytes of the features of one image.
-[[nodiscard]] std::size_t feature_bytes(const model::Features& what,
+[[nodiscard]] std::size_t feature_bytes(const model::Features& features,
                                         const model::VisionConfig& vision, OutputDType dtype);
 
 /// The batch size for a run that holds several batches of results at once: `preferred`, or less
 /// where the results would take too much memory.
-[[nodiscard]] std::int64_t feature_batch(std::int64_t preferred, std::size_t bytes_of_each);
+[[nodiscard]] std::int64_t feature_batch(std::int64_t preferred, std::size_t bytes_per_image);
 
 [[nodiscard]] inline DType stored_type(OutputDType dtype) {
   return dtype == OutputDType::kF32 ? DType::kF32 : DType::kF16;

@@ -54,7 +54,7 @@ struct PatchEmbeddings {
   std::vector<float> values;  // [patches, dimension]
 };
 
-HeatMap map_of(const PatchEmbeddings& patches, std::span<const float> vector) {
+HeatMap heat_map(const PatchEmbeddings& patches, std::span<const float> vector) {
   const std::size_t width = vector.size();
   const double squares = squared_length(vector);
   if (!std::isfinite(squares) || squares == 0) {
@@ -77,7 +77,7 @@ HeatMap map_of(const PatchEmbeddings& patches, std::span<const float> vector) {
   return map;
 }
 
-image::Image decoded(const ImageInput& input, std::int64_t max_pixels) {
+image::Image decode_image(const ImageInput& input, std::int64_t max_pixels) {
   const image::DecodeOptions options{.max_pixels = image::checked_max_pixels(max_pixels)};
   switch (input.kind) {
     case ImageInput::Kind::kFile: {
@@ -113,8 +113,9 @@ std::vector<HeatMap> Encoder::heat(std::span<const float> vectors, const ImageIn
   PatchEmbeddings patches;
   const auto encode = [&](std::span<const std::uint8_t> pixels, std::span<const PatchGrid> grids,
                           std::span<std::byte> /*rows*/, const pipeline::OnComputed& on_computed) {
-    const auto side = static_cast<int>(vision.grid());
-    patches.grid = vision.naflex ? grids.front() : PatchGrid{.height = side, .width = side};
+    const auto grid_size = static_cast<int>(vision.grid());
+    patches.grid =
+        vision.naflex ? grids.front() : PatchGrid{.height = grid_size, .width = grid_size};
     patches.values.resize(static_cast<std::size_t>(patches.grid.patches()) * width);
     encoder.features(
         kPatches, pixels, grids,
@@ -129,7 +130,7 @@ std::vector<HeatMap> Encoder::heat(std::span<const float> vectors, const ImageIn
   (void)impl_->run(run, inputs, output, encode);
   std::vector<HeatMap> maps;
   for (std::size_t offset = 0; offset < vectors.size(); offset += width) {
-    maps.push_back(map_of(patches, vectors.subspan(offset, width)));
+    maps.push_back(heat_map(patches, vectors.subspan(offset, width)));
   }
   return maps;
 }
@@ -144,7 +145,7 @@ HeatMap Encoder::heat(const std::string& text, const ImageInput& image, TextClea
 
 void write_heat(const ImageInput& image, const HeatMap& map, const std::filesystem::path& png,
                 std::int64_t max_pixels) {
-  const auto read = [&] { return decoded(image, max_pixels); };
+  const auto read = [&] { return decode_image(image, max_pixels); };
   image::Image photo =
       image.kind == ImageInput::Kind::kFile ? io::with_path(image.path, read) : read();
   search::draw_heat(map, photo.width, photo.height, photo.pixels.span());

@@ -1,4 +1,4 @@
-// A few spare buffers, smallest first.
+// Keeps a few spare buffers, sorted by size.
 #include "api/input_buffers.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 // Number of buffers that the loader of one call uses. More than these, from concurrent calls, are
 // freed instead of kept.
-constexpr std::size_t kKept = 4;
+constexpr std::size_t kMaxSpareBuffers = 4;
 
 }  // namespace
 
@@ -39,7 +39,7 @@ void InputBuffers::give_back(HostBuffer buffer) {
   const std::lock_guard lock(mutex_);
   const auto place = std::ranges::lower_bound(spare_, buffer.size(), {}, &HostBuffer::size);
   spare_.insert(place, std::move(buffer));
-  if (spare_.size() > kKept) {
+  if (spare_.size() > kMaxSpareBuffers) {
     dropped = std::move(spare_.front());
     spare_.erase(spare_.begin());
   }

@@ -20,7 +20,7 @@ class InputBuffers {
   InputBuffers(const InputBuffers&) = delete;
   InputBuffers& operator=(const InputBuffers&) = delete;
 
-  /// Returns an uninitialised buffer of `bytes`, which comes back to this object when it is freed.
+  /// Returns an uninitialised buffer of `bytes`, which is returned to this object when it is freed.
   [[nodiscard]] HostBuffer take(std::size_t bytes);
 
  private:

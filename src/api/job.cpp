@@ -44,7 +44,7 @@ using Clock = std::chrono::steady_clock;
 
 // Runs a job and measures its time. Being stopped before the first batch is not an error.
 template <typename Job>
-JobReport timed(const Job& job) {
+JobReport run_timed(const Job& job) {
   const Clock::time_point start = Clock::now();
   JobReport report;
   try {
@@ -87,22 +87,22 @@ pipeline::InputStream open_inputs(const Job& job, const Preprocessing& preproces
   if (!inputs.has_inputs(job.control.stop)) {
     left_out.fail_without_images(job.input);
   }
-  const std::string around = pipeline::input_around(job.input, job.output);
-  if (!around.empty() && job.control.on_note) {
+  const std::string input_folder = pipeline::input_containing(job.input, job.output);
+  if (!input_folder.empty() && job.control.on_note) {
     job.control.on_note(
         fmt::format("the output {} is in the input folder {}, so its files lie among the photos; "
-                    "they are no inputs, and do not count as left out",
-                    io::escape(job.output), io::escape(around)));
+                    "they are not used as inputs and not counted as left out",
+                    io::escape(job.output), io::escape(input_folder)));
   }
   return inputs;
 }
 
 // Moves the files of a run into place, unless it was interrupted.
-JobReport finished(JobReport report, pipeline::FileOutput& output,
-                   const pipeline::LeftOut& left_out, const JobControl& control) {
+JobReport finish_output(JobReport report, pipeline::FileOutput& output,
+                        const pipeline::LeftOut& left_out, const JobControl& control) {
   if (!report.interrupted) {
     output.finish();
-    left_out.tell(report, control);
+    left_out.report_to(report, control);
   }
   return report;
 }
@@ -116,7 +116,7 @@ class EmbedJob {
         config_(model::read_model_config(folder_)),
         layout_{.preprocessing = config_.preprocessing,
                 .patch = static_cast<int>(config_.vision.patch)},
-        features_(wanted_features()),
+        features_(requested_features()),
         encoder_(folder_, options.encoder.calibration, make_backend(options.encoder)),
         batch_size_(options.batch_size != 0 ? options.batch_size : default_batch_size()) {}
 
@@ -133,7 +133,7 @@ class EmbedJob {
   }
 
  private:
-  [[nodiscard]] pipeline::RunOptions loop_options() {
+  [[nodiscard]] pipeline::RunOptions embed_run_options() {
     pipeline::RunOptions run = run_options(options_, batch_size_, layout_);
     run.loader.row_bytes = result_bytes();
     run.stores_results = features_.has_value();
@@ -148,15 +148,15 @@ class EmbedJob {
                          options_.control.stop);
   }
 
-  void tell_device() {
-    if (options_.control.on_device && !std::exchange(told_device_, true)) {
+  void report_device() {
+    if (options_.control.on_device && !std::exchange(has_reported_device_, true)) {
       options_.control.on_device(encoder_.backend().description());
     }
   }
 
   JobReport loop(const pipeline::RunOptions& run, pipeline::InputStream& inputs,
                  pipeline::Output& output) {
-    tell_device();
+    report_device();
     const pipeline::ContentCheck check{.sum = options_.checksum};
     return pipeline::run_job(
         run, inputs, pipeline::make_prepare(layout_, check), [this] { return load_encoder(); },
@@ -165,16 +165,17 @@ class EmbedJob {
 
   JobReport run_to_file(pipeline::InputStream& inputs) {
     if (options_.format != OutputFormat::kNpy || options_.retry_failed) {
-      fail("{}: a single .npy file supports neither another format nor {}; name a folder",
+      fail("{}: a single .npy file does not support other formats or {}; name a folder",
            io::escape(options_.output), option_words("retry-failed"));
     }
     pipeline::FileOutput output(options_.output, stored_type(options_.dtype),
                                 Shape(pipeline::row_shape(rows_identity())));
-    return finished(loop(loop_options(), inputs, output), output, left_out_, options_.control);
+    return finish_output(loop(embed_run_options(), inputs, output), output, left_out_,
+                         options_.control);
   }
 
   /// The requested features; empty means embeddings. Throws when the model does not provide them.
-  [[nodiscard]] std::optional<model::Features> wanted_features() const {
+  [[nodiscard]] std::optional<model::Features> requested_features() const {
     if (!options_.features) {
       require(config_.vision, {.kind = model::Features::Kind::kPooled});
       return std::nullopt;
@@ -182,7 +183,7 @@ class EmbedJob {
     if (options_.format != OutputFormat::kNpy) {
       fail("features can only be written as .npy; leave {} out", option_words("format"));
     }
-    return features_of(*options_.features, config_.vision);
+    return to_model_features(*options_.features, config_.vision);
   }
 
   /// Bytes of the encoder's result for one image.
@@ -256,28 +257,28 @@ class EmbedJob {
   }
 
   JobReport run_to_folder(pipeline::FolderOutput& output, pipeline::InputStream& inputs) {
-    const pipeline::JobState found = output.state();
-    if (options_.retry_failed && !found.finished && !found.retrying) {
+    const pipeline::JobState previous_state = output.state();
+    if (options_.retry_failed && !previous_state.finished && !previous_state.retrying) {
       fail(
           "{}: there is nothing to retry before the job is finished; run it without "
           "{} first",
           io::escape(options_.output), option_words("retry-failed"));
     }
-    if (found.finished && (!options_.retry_failed || found.failed == 0)) {
-      check_unchanged(inputs, found);
+    if (previous_state.finished && (!options_.retry_failed || previous_state.failed == 0)) {
+      check_unchanged(inputs, previous_state);
       output.set_left_out(left_out_.counts());
-      return {.rows = found.rows,
-              .failed = found.failed,
+      return {.rows = previous_state.rows,
+              .failed = previous_state.failed,
               .left_out = left_out_.counts(),
-              .images_with_lost_range = found.lost_range,
+              .images_with_lost_range = previous_state.lost_range,
               .resumed = true,
               .already_done = true};
     }
-    // Nothing is changed before the whole list of failed inputs has been read.
-    if (found.finished || found.retrying) {
+    // The whole list of failed inputs is read before anything is changed.
+    if (previous_state.finished || previous_state.retrying) {
       inputs.select_only(output.retry_names());
     }
-    if (found.finished) {
+    if (previous_state.finished) {
       output.begin_retry();
     }
     const pipeline::JobState& state = output.state();
@@ -289,7 +290,7 @@ class EmbedJob {
       fail_for_other_inputs(error);
     }
     output.begin();
-    pipeline::RunOptions run = loop_options();
+    pipeline::RunOptions run = embed_run_options();
     run.rows_before = rows_before;
     run.failed_before = state.failed;
     if (retrying) {
@@ -305,19 +306,19 @@ class EmbedJob {
       fail("{}. The work done so far is kept in {}: the same command resumes from there",
            error.what(), io::escape(options_.output));
     }
-    report.resumed = output.found();
+    report.resumed = output.exists();
     if (report.interrupted) {
       return report;
     }
-    for (const auto& [name, count] : inputs.lost()) {
-      for (std::uint64_t time = 0; time < count; ++time) {
+    for (const auto& [name, count] : inputs.missing_names()) {
+      for (std::uint64_t repetition = 0; repetition < count; ++repetition) {
         output.add_lost(name, "is no longer among the inputs");
       }
     }
     output.set_left_out(left_out_.counts());
     output.finish();
     report.failed = output.state().failed;
-    left_out_.tell(report, options_.control);
+    left_out_.report_to(report, options_.control);
     report.images_with_lost_range = output.state().lost_range;
     return report;
   }
@@ -329,12 +330,14 @@ class EmbedJob {
          error.what(), option_words("update"), option_words("overwrite"));
   }
 
-  void check_unchanged(pipeline::InputStream& inputs, const pipeline::JobState& found) const {
+  void check_unchanged(pipeline::InputStream& inputs,
+                       const pipeline::JobState& previous_state) const {
     try {
-      inputs.skip(found.all_inputs, found.all_names, options_.control.stop);
-      const std::uint64_t more = inputs.skip_rest(options_.control.stop);
-      if (more > 0) {
-        fail("the inputs have changed since this output was finished: there are {} more", more);
+      inputs.skip(previous_state.all_inputs, previous_state.all_names, options_.control.stop);
+      const std::uint64_t new_inputs = inputs.skip_rest(options_.control.stop);
+      if (new_inputs > 0) {
+        fail("the inputs have changed since this output was finished: there are {} more",
+             new_inputs);
       }
     } catch (const Error& error) {
       fail_for_other_inputs(error);
@@ -342,7 +345,7 @@ class EmbedJob {
   }
 
   // Checks that an output can be updated. Messages name the options as the user types them.
-  void demand_updatable() const {
+  void check_updatable() const {
     const std::string_view other = pipeline::is_array_file(options_.output) ? "a single .npy file"
                                    : options_.input.synthetic > 0 ? "an output of synthetic images"
                                    : options_.overwrite           ? "an output to be overwritten"
@@ -352,26 +355,26 @@ class EmbedJob {
     if (!other.empty()) {
       fail("{}: {} cannot be updated{}", io::escape(options_.output), other,
            pipeline::is_array_file(options_.output)
-               ? ", because nothing says which model made it; name a folder"
+               ? ", because it does not record its model; name a folder"
                : "");
     }
   }
 
-  // Continues an unfinished output when the inputs that are done are still the same; otherwise they
-  // must be compared one by one.
-  std::optional<JobReport> finish_first(pipeline::FolderOutput& output,
-                                        pipeline::InputStream& inputs) {
+  // Finishes an unfinished output if the inputs that are done have not changed. Otherwise returns
+  // nothing, and the update has to compare the inputs one by one.
+  std::optional<JobReport> finish_unfinished(pipeline::FolderOutput& output,
+                                             pipeline::InputStream& inputs) {
     const pipeline::JobState& state = output.state();
     if (state.finished || state.retrying || !pipeline::can_be_read_again(options_.input)) {
       return std::nullopt;
     }
     {
       pipeline::LeftOut ignored(options_.output);
-      pipeline::InputStream look(
+      pipeline::InputStream trial_inputs(
           pipeline::make_source(options_.input, config_.preprocessing, &ignored),
           options_.input.shard_index, options_.input.shard_count);
       if (!pipeline::finding_of([&] {
-             look.skip(state.inputs, state.names, options_.control.stop);
+             trial_inputs.skip(state.inputs, state.names, options_.control.stop);
            }).empty()) {
         return std::nullopt;
       }
@@ -380,15 +383,15 @@ class EmbedJob {
   }
 
   JobReport run_update() {
-    demand_updatable();
+    check_updatable();
     std::optional<JobReport> first;
     {
       pipeline::InputStream inputs = open_inputs(options_, config_.preprocessing, left_out_);
       pipeline::FolderOutput output = open_output();
-      if (!output.found()) {
+      if (!output.exists()) {
         return run_to_folder(output, inputs);
       }
-      first = finish_first(output, inputs);
+      first = finish_unfinished(output, inputs);
       if (!first) {
         return update(output, inputs);
       }
@@ -406,7 +409,7 @@ class EmbedJob {
   }
 
   // Reads the lines of errors.jsonl.
-  [[nodiscard]] std::unordered_set<std::string> failures_of(
+  [[nodiscard]] std::unordered_set<std::string> known_failures(
       const pipeline::FolderOutput& output) const {
     std::unordered_set<std::string> lines;
     const pipeline::StoredFile errors(*output.folder(), pipeline::kErrorsFile);
@@ -420,8 +423,8 @@ class EmbedJob {
   JobReport update(pipeline::FolderOutput& output, pipeline::InputStream& inputs) {
     if (output.manifest().version < pipeline::kFirstSummedVersion) {
       fail(
-          "{}: was made by an earlier version of Fovea, whose indexes do not say which size and "
-          "date each file had, so it cannot be updated; make it again with {}",
+          "{}: this output was made by an earlier version of Fovea, whose indexes do not record "
+          "the sizes and dates of files, so it cannot be updated; make it again with {}",
           io::escape(options_.output), option_words("overwrite"));
     }
     collection::Update update(output, identity(),
@@ -430,7 +433,7 @@ class EmbedJob {
                                .on_note = options_.control.on_note,
                                .stop = options_.control.stop});
     update.select(inputs);
-    pipeline::RunOptions run = loop_options();
+    pipeline::RunOptions run = embed_run_options();
     if (const auto& on_progress = options_.control.on_progress) {
       run.control.on_progress = [&](JobProgress progress) {
         progress.rows += update.unchanged();
@@ -445,7 +448,7 @@ class EmbedJob {
     }
     // Inputs that fail as they did before are listed again, but not reported to the caller.
     std::uint64_t newly_failed = 0;
-    run.control.on_failure = [&, known = failures_of(output)](const JobFailure& failure) {
+    run.control.on_failure = [&, known = known_failures(output)](const JobFailure& failure) {
       if (known.contains(
               pipeline::format_error_line(io::unescape(failure.source), failure.error))) {
         return;
@@ -456,12 +459,12 @@ class EmbedJob {
       }
     };
     // The model is loaded only when there is something to compute.
-    const auto encode_late = [this] {
+    const auto load_and_encode = [this] {
       return [this, encode = pipeline::Encode()](
                  std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
                  std::span<std::byte> rows, const pipeline::OnComputed& on_computed) mutable {
         if (!encode) {
-          tell_device();
+          report_device();
           encode = load_encoder();
         }
         encode(patches, grids, rows, on_computed);
@@ -470,9 +473,9 @@ class EmbedJob {
     JobReport report;
     try {
       report = pipeline::run_job(run, inputs, pipeline::make_prepare(layout_, update.contents()),
-                                 encode_late, update.staging());
+                                 load_and_encode, update.staging());
     } catch (const Error& error) {
-      fail("{}. {} is as it was; the same command resumes the update", error.what(),
+      fail("{}. {} is unchanged; the same command resumes the update", error.what(),
            io::escape(options_.output));
     }
     report.resumed = true;
@@ -485,13 +488,13 @@ class EmbedJob {
     report.rows = state.rows;
     report.failed = state.failed;
     report.newly_failed = newly_failed;
-    left_out_.tell(report, options_.control);
+    left_out_.report_to(report, options_.control);
     report.images_with_lost_range = state.lost_range;
     return report;
   }
 
   const EmbedOptions& options_;
-  bool told_device_ = false;
+  bool has_reported_device_ = false;
   pipeline::LeftOut left_out_{options_.output};
   fs::path folder_;
   model::ModelConfig config_;
@@ -511,30 +514,29 @@ JobReport run_preprocess(const PreprocessOptions& options) {
   pipeline::FileOutput output(options.output, DType::kU8, layout.row_shape());
   constexpr int kBatch = 32;
   const pipeline::RunOptions run = run_options(options, kBatch, layout);
-  return finished(pipeline::run_job(run, inputs, pipeline::make_prepare(layout), {}, output),
-                  output, left_out, options.control);
+  return finish_output(pipeline::run_job(run, inputs, pipeline::make_prepare(layout), {}, output),
+                       output, left_out, options.control);
 }
 
 }  // namespace
 
 void check_output_name(const std::string& output, bool only_array) {
-  const std::string shown = io::escape(output);
+  const std::string escaped_name = io::escape(output);
   std::error_code absent;
   if (pipeline::is_array_file(output)) {
     return;
   }
   if (only_array) {
-    fail("{}: the output must end in .npy, for example pixels.npy", shown);
+    fail("{}: the output must end in .npy, for example pixels.npy", escaped_name);
   }
-  const std::string_view kind = pipeline::kind_of(fs::path(output).filename().native());
+  const std::string_view kind = pipeline::file_kind(fs::path(output).filename().native());
   if (kind != pipeline::kOtherKind && !fs::is_directory(output, absent)) {
-    fail("{}: the output is a folder, or one file that ends in .npy; other files are not written",
-         shown);
+    fail("{}: unsupported output; expected a folder, or one file that ends in .npy", escaped_name);
   }
 }
 
 JobReport embed_job(const EmbedOptions& options) {
-  return timed([&] {
+  return run_timed([&] {
     check_output_name(options.output, false);
     pipeline::refuse_foreign_files(options.output, options.overwrite);
     return EmbedJob(options).run();
@@ -542,7 +544,7 @@ JobReport embed_job(const EmbedOptions& options) {
 }
 
 JobReport preprocess_job(const PreprocessOptions& options) {
-  return timed([&] { return run_preprocess(options); });
+  return run_timed([&] { return run_preprocess(options); });
 }
 
 }  // namespace fovea

@@ -84,7 +84,7 @@ std::vector<float> Encoder::embed_labels(std::span<const std::string> labels,
                                          std::span<const std::string> templates,
                                          const EmbedTextsOptions& options) {
   if (labels.empty() || templates.empty()) {
-    fail("there is no {} to compare images with", labels.empty() ? "label" : "template");
+    fail("no {} was given to compare images with", labels.empty() ? "label" : "template");
   }
   std::vector<std::string> sentences;
   sentences.reserve(labels.size() * templates.size());
@@ -166,7 +166,7 @@ JobReport Encoder::label(const LabelOptions& options,
     LabelOutput output(labels, static_cast<std::size_t>(dimension()), logit_scale(),
                        options.control.stop, on_image);
     report = impl_->run(run, inputs, output);
-    left_out.tell(report, options.control);
+    left_out.report_to(report, options.control);
   } catch (const Interrupted&) {  // before the first batch
     report.interrupted = true;
   }

@@ -13,8 +13,8 @@ pipeline::Encode LateEncoder::load(const std::optional<model::Features>& feature
   if (!encoder_) {
     const model::Checkpoint checkpoint(folder_, stop, model::Tower::kVision, calibrations_);
     encoder_ = std::make_unique<model::Encoder>(checkpoint, std::move(backend_));
-    if (const std::string words = encoder_->calibration_words(); !words.empty() && on_note) {
-      on_note(words);
+    if (const std::string note = encoder_->calibration_words(); !note.empty() && on_note) {
+      on_note(note);
     }
   }
   return [this, features, type, on_note, stop](
@@ -24,7 +24,7 @@ pipeline::Encode LateEncoder::load(const std::optional<model::Features>& feature
       encoder_->features(*features, patches, grids, {.type = type, .bytes = rows}, stop,
                          on_computed);
     } else {
-      encoder_->encode(patches, grids, pipeline::floats_of(rows), stop, on_computed);
+      encoder_->encode(patches, grids, pipeline::as_floats(rows), stop, on_computed);
     }
     if (const std::string note = encoder_->take_note(); !note.empty() && on_note) {
       on_note(note);

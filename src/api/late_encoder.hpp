@@ -33,7 +33,8 @@ class LateEncoder {
     return backend_ ? backend_->allocate_input(bytes) : encoder_->allocate_input(bytes);
   }
 
-  /// Returns the function that computes embeddings, or `features` as `type`.
+  /// Loads the weights. Returns the function that computes embeddings or, if given, `features`
+  /// as `type`.
   pipeline::Encode load(const std::optional<model::Features>& features, DType type,
                         const std::function<void(std::string_view)>& on_note, StopFlag stop);
 

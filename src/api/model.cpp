@@ -31,10 +31,10 @@ std::vector<std::string> list_gpus(std::string* why) {
 namespace {
 
 /// Returns the existing calibrations of a model that has all of its tensors.
-std::vector<std::filesystem::path> calibrations_of(const std::filesystem::path& folder,
-                                                   const std::filesystem::path& calibration) {
-  std::vector<std::filesystem::path> found;
-  const auto look = [&](model::Tower tower) {
+std::vector<std::filesystem::path> existing_calibrations(const std::filesystem::path& folder,
+                                                         const std::filesystem::path& calibration) {
+  std::vector<std::filesystem::path> calibrations;
+  const auto add_calibrations = [&](model::Tower tower) {
     const model::Checkpoint checkpoint(folder, {}, tower, calibration);
     for (const PrecisionInfo& info : kPrecisions) {
       if (!info.calibrated) {
@@ -42,17 +42,17 @@ std::vector<std::filesystem::path> calibrations_of(const std::filesystem::path& 
       }
       std::filesystem::path path = model::find_calibration(checkpoint, info.precision);
       if (std::error_code error; std::filesystem::exists(path, error)) {
-        found.push_back(std::move(path));
+        calibrations.push_back(std::move(path));
       }
     }
   };
-  look(model::Tower::kVision);
+  add_calibrations(model::Tower::kVision);
   try {
-    look(model::Tower::kText);
+    add_calibrations(model::Tower::kText);
   } catch (const Error& error) {  // a model without a text tower
     rethrow_unless_finding(error);
   }
-  return found;
+  return calibrations;
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ ModelInfo inspect_model(const std::string& model, const std::filesystem::path& c
   info.unused = weights.unused();
   info.preprocessing = config.preprocessing;
   if (info.usable()) {
-    info.calibrations = calibrations_of(info.folder, calibration);
+    info.calibrations = existing_calibrations(info.folder, calibration);
   }
   return info;
 }

@@ -36,7 +36,7 @@ MergeReport merge_outputs(const MergeOptions& options) {
 }
 
 std::string_view kind_by_name(std::string_view name) {
-  return pipeline::kind_of(name);
+  return pipeline::file_kind(name);
 }
 
 bool begins_as_image(std::span<const std::byte> head) {

@@ -17,29 +17,30 @@ class PhotoFiles {
   PhotoFiles(const search::Shards& shards, std::filesystem::path root);
 
   /// Returns the photo of a row, without its capture date.
-  [[nodiscard]] Photo look(std::int64_t row) const;
+  [[nodiscard]] Photo load_photo(std::int64_t row) const;
 
   /// Returns the path for a name in the index of an output.
-  [[nodiscard]] std::filesystem::path path_of(const std::string& source, std::size_t output) const;
+  [[nodiscard]] std::filesystem::path photo_path(const std::string& source,
+                                                 std::size_t output) const;
 
  private:
-  [[nodiscard]] const std::filesystem::path& start_of(std::size_t output) const;
-  [[nodiscard]] std::filesystem::path find_start(std::size_t output) const;
+  [[nodiscard]] const std::filesystem::path& start_folder(std::size_t output) const;
+  [[nodiscard]] std::filesystem::path find_start_folder(std::size_t output) const;
 
   const search::Shards& shards_;
   std::filesystem::path root_;
   mutable std::mutex mutex_;
-  // The folder of relative names in each output, once known.
-  mutable std::vector<std::optional<std::filesystem::path>> starts_;
+  // The folder that relative names of each output start from, once known.
+  mutable std::vector<std::optional<std::filesystem::path>> start_folders_;
 };
 
 struct FileIdentity {
   /// Equal for two photos that are the same file under two names (links, different paths), or the
   /// same archive member. For a file that cannot be read it is the path.
   std::string file;
-  /// Also equal for one file that is seen through two mounts with different device numbers; very
-  /// unlikely to be equal for two files. "" for a file that cannot be read.
-  std::string on_any_device;
+  /// Also equal for one file that is reached through two mounts with different device numbers; very
+  /// unlikely to be equal for two different files. "" for a file that cannot be read.
+  std::string device_independent;
 };
 [[nodiscard]] FileIdentity file_identity(const Photo& photo);
 

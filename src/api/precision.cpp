@@ -14,7 +14,7 @@
 namespace fovea {
 namespace {
 
-constexpr bool in_order() {
+constexpr bool rows_are_in_order() {
   for (std::size_t i = 0; i < kPrecisions.size(); ++i) {
     if (kPrecisions[i].precision != static_cast<Precision>(i)) {
       return false;
@@ -22,7 +22,7 @@ constexpr bool in_order() {
   }
   return true;
 }
-static_assert(in_order(), "info_of finds a row of kPrecisions by its place");
+static_assert(rows_are_in_order(), "the rows of kPrecisions must be in the order of Precision");
 
 }  // namespace
 
@@ -35,7 +35,7 @@ Precision parse_precision(std::string_view name) {
   fail("unknown precision '{}'; use {}", name, listed(precision_names(), "or"));
 }
 
-bool means_gpu(const std::string& device) {
+bool selects_gpu(const std::string& device) {
   const std::optional<DeviceName> name = parse_device(device);
   return name && (name->is_gpu() || (name->kind == DeviceKind::kAuto && auto_takes_gpu()));
 }
@@ -45,26 +45,26 @@ std::vector<Precision> precisions_or_all(const std::vector<Precision>& named,
   if (!named.empty()) {
     return named;
   }
-  const auto on_device = means_gpu(device) ? &PrecisionInfo::on_gpus : &PrecisionInfo::on_cpus;
-  std::vector<Precision> all;
+  const auto on_device = selects_gpu(device) ? &PrecisionInfo::on_gpus : &PrecisionInfo::on_cpus;
+  std::vector<Precision> precisions;
   for (const PrecisionInfo& info : kPrecisions) {
     if (info.compared && info.*on_device) {
-      all.push_back(info.precision);
+      precisions.push_back(info.precision);
     }
   }
-  return all;
+  return precisions;
 }
 
 std::unique_ptr<model::Encoder> try_encoder(const model::Checkpoint& checkpoint,
                                             const EncoderOptions& options, bool optional,
-                                            std::string& why) {
+                                            std::string& reason) {
   try {
     return std::make_unique<model::Encoder>(checkpoint, make_backend(options));
   } catch (const Error& error) {
     if (!optional) {
       throw;
     }
-    why = error.what();
+    reason = error.what();
     return nullptr;
   }
 }

@@ -28,7 +28,7 @@ void add_direction(std::span<const float> vector, double weight, std::string_vie
     fail("{} {} holds NaN or infinity", name, number);
   }
   if (squares == 0) {
-    fail("{} {} is all zeros, which have no direction", name, number);
+    fail("{} {} is all zeros, so it has no direction", name, number);
   }
   const double length = std::sqrt(squares);
   for (std::size_t i = 0; i < sum.size(); ++i) {
@@ -41,23 +41,23 @@ void add_direction(std::span<const float> vector, double weight, std::string_vie
 std::vector<float> combine_queries(std::span<const float> queries, std::int64_t dimension,
                                    std::span<const QueryTerm> terms) {
   if (dimension < 1) {
-    fail("vectors have at least one number, not {}", dimension);
+    fail("invalid dimension {}; it must be at least 1", dimension);
   }
   const auto width = static_cast<std::size_t>(dimension);
   if (queries.size() % width != 0) {
-    fail("queries of {} numbers each are not {} numbers", width, queries.size());
+    fail("{} numbers are not a whole number of queries of {} numbers", queries.size(), width);
   }
-  std::vector<double> beside(width);
+  std::vector<double> term_sum(width);
   for (std::size_t term = 0; term < terms.size(); ++term) {
     if (!std::isfinite(terms[term].weight)) {
       fail("the weight of term {} is {}, which is not finite", term, terms[term].weight);
     }
-    add_direction(terms[term].vector, terms[term].weight, "term", term, beside);
+    add_direction(terms[term].vector, terms[term].weight, "term", term, term_sum);
   }
   std::vector<float> combined(queries.size());
   std::vector<double> sum(width);
   for (std::size_t query = 0; query * width < queries.size(); ++query) {
-    sum = beside;
+    sum = term_sum;
     add_direction(queries.subspan(query * width, width), 1, "query", query, sum);
     const std::span<float> result = std::span(combined).subspan(query * width, width);
     std::ranges::transform(sum, result.begin(),

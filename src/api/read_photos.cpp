@@ -19,8 +19,8 @@ namespace fovea {
 namespace fs = std::filesystem;
 namespace {
 
-void read_one(const fs::path& path, std::size_t index, const pipeline::Limits& limits,
-              const UsePhoto& use) {
+void read_photo_file(const fs::path& path, std::size_t index, const pipeline::Limits& limits,
+                     const UsePhoto& use) {
   std::vector<std::byte> bytes;
   MemoryPool::Lease lease;
   std::string error;
@@ -70,12 +70,11 @@ void read_archive(const std::string& archive, Members& members, const pipeline::
 
 }  // namespace
 
-// The archive that a path "x.tar#key.jpg" leads into, or "".
-std::string archive_of(const std::string& path) {
-  for (std::size_t mark = path.find('#'); mark != std::string::npos;
-       mark = path.find('#', mark + 1)) {
-    if (is_file(path.substr(0, mark))) {
-      return path.substr(0, mark);
+std::string containing_archive(const std::string& path) {
+  for (std::size_t separator = path.find('#'); separator != std::string::npos;
+       separator = path.find('#', separator + 1)) {
+    if (is_file(path.substr(0, separator))) {
+      return path.substr(0, separator);
     }
   }
   return "";
@@ -92,7 +91,7 @@ void read_photos(std::span<const fs::path> paths, ThreadPool& pool, const UsePho
   std::map<std::string, Members> archives;
   for (std::size_t index = 0; index < paths.size(); ++index) {
     const std::string& path = paths[index].native();
-    const std::string archive = is_file(path) ? "" : archive_of(path);
+    const std::string archive = is_file(path) ? "" : containing_archive(path);
     if (archive.empty()) {
       files.push_back(index);
     } else {
@@ -100,7 +99,7 @@ void read_photos(std::span<const fs::path> paths, ThreadPool& pool, const UsePho
     }
   }
   pool.parallel_for(files.size(), [&](std::size_t index, int) {
-    read_one(paths[files[index]], files[index], limits, use);
+    read_photo_file(paths[files[index]], files[index], limits, use);
   });
   std::vector<std::map<std::string, Members>::iterator> work;
   work.reserve(archives.size());

@@ -19,16 +19,16 @@ struct EncodedPhoto {
   image::DecodeOptions decoding;  // with the memory that all photos share
 };
 
-/// Called with the photo of path number `index`. If it throws an Error, the reading ends.
+/// Called with the photo of the path with this index. An Error that it throws ends the reading.
 using UsePhoto = std::function<void(std::size_t index, const EncodedPhoto& photo)>;
 
 /// Reads every path once, in any order and in several threads; an archive is read once for all of
-/// its members. A thread waits while the others' photos take all of default_decode_memory(). A path
+/// its members. Threads wait while the photos in memory use all of default_decode_memory(). A path
 /// "x.tar#key.jpg" that is not a file is a member of x.tar.
 void read_photos(std::span<const std::filesystem::path> paths, ThreadPool& pool,
                  const UsePhoto& use);
 
-/// The archive that a path "x.tar#key.jpg" leads into, or "" when there is no such file.
-[[nodiscard]] std::string archive_of(const std::string& path);
+/// Returns the archive in a path such as "x.tar#key.jpg", or "" when there is no such file.
+[[nodiscard]] std::string containing_archive(const std::string& path);
 
 }  // namespace fovea

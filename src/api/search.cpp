@@ -33,10 +33,10 @@ namespace {
 
 // Rows per read, enough to amortise opening the file.
 constexpr std::int64_t kRowsPerRead = 1024;
-constexpr std::int64_t kMoreRows = 8;  // to look for, at least, after some were of one file
+constexpr std::int64_t kMoreRows = 8;  // minimum increase when a search is repeated
 
-int thread_count(int asked) {
-  return asked > 0 ? asked : available_threads();
+int thread_count(int requested) {
+  return requested > 0 ? requested : available_threads();
 }
 
 }  // namespace
@@ -66,27 +66,28 @@ struct Collection::Impl {
   // Such rows have equal embeddings, so files are compared only where scores are nearly equal.
   void drop_same_files(std::vector<Match>& matches, std::int64_t query_row) const {
     constexpr double kNearlyEqual = 1e-5;
-    std::vector<Match> kept;
+    std::vector<Match> unique_matches;
     std::map<std::int64_t, std::string> identities;
     const auto identity = [&](std::int64_t row) -> const std::string& {
       const auto [entry, is_new] = identities.try_emplace(row);
       if (is_new) {
-        entry->second = file_identity(files.look(row)).file;
+        entry->second = file_identity(files.load_photo(row)).file;
       }
       return entry->second;
     };
     for (const Match& match : matches) {
       bool is_same = query_row >= 0 && match.score > 1 - kNearlyEqual &&
                      identity(match.row) == identity(query_row);
-      for (auto other = kept.rbegin();
-           !is_same && other != kept.rend() && other->score - match.score < kNearlyEqual; ++other) {
+      for (auto other = unique_matches.rbegin();
+           !is_same && other != unique_matches.rend() && other->score - match.score < kNearlyEqual;
+           ++other) {
         is_same = identity(match.row) == identity(other->row);
       }
       if (!is_same) {
-        kept.push_back(match);
+        unique_matches.push_back(match);
       }
     }
-    matches = std::move(kept);
+    matches = std::move(unique_matches);
   }
 
   CollectionOptions options;
@@ -121,13 +122,13 @@ const std::string& Collection::model() const {
 }
 
 std::vector<std::string> Collection::missing_shards() const {
-  std::vector<std::string> sentences;
+  std::vector<std::string> messages;
   for (const search::Origin& output : impl_->shards.outputs()) {
     if (!output.missing.empty()) {
-      sentences.push_back(fmt::format("{}: {}", io::escape(output.path.native()), output.missing));
+      messages.push_back(fmt::format("{}: {}", io::escape(output.path.native()), output.missing));
     }
   }
-  return sentences;
+  return messages;
 }
 
 bool Collection::is_finished() const {
@@ -143,20 +144,20 @@ std::string Collection::source(std::int64_t row) const {
 }
 
 fs::path Collection::file(std::int64_t row) const {
-  return impl_->files.path_of(source(row), impl_->shards.output_of(row));
+  return impl_->files.photo_path(source(row), impl_->shards.output_index(row));
 }
 
 Photo Collection::photo(std::int64_t row) const {
-  Photo photo = impl_->files.look(row);
+  Photo photo = impl_->files.load_photo(row);
   read_capture_date(photo);
   return photo;
 }
 
 std::optional<std::int64_t> Collection::find(const std::string& name) const {
   // Tries the name in its escaped form, as typed, and normalised (without "./" and the like).
-  const std::string plain = fs::path(name).lexically_normal().native();
-  std::set<std::string> tried;  // since each attempt reads whole indexes
-  for (const std::string& text : {io::escape(name), name, io::escape(plain)}) {
+  const std::string normalized = fs::path(name).lexically_normal().native();
+  std::set<std::string> tried;  // avoids repeated attempts, which read whole indexes
+  for (const std::string& text : {io::escape(name), name, io::escape(normalized)}) {
     if (!io::is_utf8(text) || !tried.insert(text).second) {
       continue;
     }
@@ -170,24 +171,24 @@ std::optional<std::int64_t> Collection::find(const std::string& name) const {
 std::optional<std::int64_t> Collection::find_file(const fs::path& path) const {
   // The path is made absolute first, because weakly_canonical() leaves a relative path to a missing
   // file relative. It becomes empty when a folder is unreadable.
-  const auto place = [](const fs::path& file) {
+  const auto resolve = [](const fs::path& file) {
     std::error_code error;
     return fs::weakly_canonical(fs::absolute(file), error);
   };
-  const fs::path wanted = place(path);
-  if (wanted.empty()) {
+  const fs::path target = resolve(path);
+  if (target.empty()) {
     return std::nullopt;
   }
-  std::vector<fs::path> names{wanted.filename()};
+  std::vector<fs::path> names{target.filename()};
   if (path.filename() != names.front()) {
     names.push_back(path.filename());
   }
   for (const fs::path& name : names) {
     const std::string text = io::escape(name.native());
-    const auto is_it = [&](const std::string& source, std::size_t output) {
-      return place(impl_->files.path_of(source, output)) == wanted;
+    const auto is_same_file = [&](const std::string& source, std::size_t output) {
+      return resolve(impl_->files.photo_path(source, output)) == target;
     };
-    if (const std::int64_t row = text.empty() ? -1 : impl_->shards.find_file(text, is_it);
+    if (const std::int64_t row = text.empty() ? -1 : impl_->shards.find_file(text, is_same_file);
         row >= 0) {
       return row;
     }
@@ -202,7 +203,7 @@ std::vector<float> Collection::embedding(std::int64_t row) const {
 void Collection::read_embeddings(std::int64_t first, std::int64_t count,
                                  std::span<float> out) const {
   if (first < 0 || count < 0 || first > rows() - count) {
-    fail("there are no {} rows from row {} on: the collection has {}", count, first, rows());
+    fail("cannot read {} rows from row {} on: the collection has {} rows", count, first, rows());
   }
   const auto width = static_cast<std::size_t>(dimension());
   if (out.size() != static_cast<std::size_t>(count) * width) {
@@ -225,20 +226,23 @@ std::vector<std::vector<Match>> Collection::nearest(std::span<const float> queri
   // Rows of the same file are recognised only after the search, which is then repeated for more
   // rows.
   const std::int64_t limit = std::min<std::int64_t>(rows(), std::numeric_limits<int>::max());
-  for (std::int64_t wanted = k;;) {
-    auto found = impl_->searcher.nearest(queries, static_cast<int>(wanted), left_out);
-    bool is_short = false;
-    for (std::size_t query = 0; query < found.size(); ++query) {
-      const std::size_t all = found[query].size();
-      impl_->drop_same_files(found[query], left_out.empty() ? -1 : left_out[query]);
-      is_short = is_short || (found[query].size() < static_cast<std::size_t>(k) &&
-                              all == static_cast<std::size_t>(wanted));
-      found[query].resize(std::min(found[query].size(), static_cast<std::size_t>(k)));
+  for (std::int64_t requested_rows = k;;) {
+    auto matches_per_query =
+        impl_->searcher.nearest(queries, static_cast<int>(requested_rows), left_out);
+    bool is_incomplete = false;
+    for (std::size_t query = 0; query < matches_per_query.size(); ++query) {
+      const std::size_t found_count = matches_per_query[query].size();
+      impl_->drop_same_files(matches_per_query[query], left_out.empty() ? -1 : left_out[query]);
+      is_incomplete =
+          is_incomplete || (matches_per_query[query].size() < static_cast<std::size_t>(k) &&
+                            found_count == static_cast<std::size_t>(requested_rows));
+      matches_per_query[query].resize(
+          std::min(matches_per_query[query].size(), static_cast<std::size_t>(k)));
     }
-    if (!is_short || wanted >= limit) {
-      return found;
+    if (!is_incomplete || requested_rows >= limit) {
+      return matches_per_query;
     }
-    wanted = std::min(limit, 2 * wanted + kMoreRows);
+    requested_rows = std::min(limit, 2 * requested_rows + kMoreRows);
   }
 }
 
@@ -256,28 +260,28 @@ std::string source_bytes(const std::string& source) {
 }
 
 std::string file_url(const Photo& photo) {
-  const fs::path file = photo.is_member ? fs::path(archive_of(photo.file)) : photo.file;
+  const fs::path file = photo.is_member ? fs::path(containing_archive(photo.file)) : photo.file;
   return "file://" + percent_encode(fs::absolute(file).lexically_normal().native(), "/");
 }
 
 std::int64_t write_page(const fs::path& path, const Page& page, int threads, Encoder* encoder) {
-  const std::vector<fs::path> originals = search::pictures_of(page);
+  const std::vector<fs::path> originals = search::page_files(page);
   const int side = search::thumbnail_side(originals.size());
   ThreadPool pool(thread_count(threads));
-  std::vector<search::Thumbnail> made(originals.size());
+  std::vector<search::Thumbnail> photo_thumbnails(originals.size());
   std::mutex mutex;
   search::HeatThumbnails heats;
   read_photos(originals, pool, [&](std::size_t index, const EncodedPhoto& photo) {
-    made[index] = search::make_thumbnail(photo.bytes, side, photo.decoding);
+    photo_thumbnails[index] = search::make_thumbnail(photo.bytes, side, photo.decoding);
     if (!photo.error.empty()) {
-      made[index].error = photo.error;
+      photo_thumbnails[index].error = photo.error;
     }
-    const std::vector<std::size_t> sections = search::heat_of(page, originals[index]);
-    if (sections.empty() || !made[index].error.empty()) {
+    const std::vector<std::size_t> sections = search::heat_sections(page, originals[index]);
+    if (sections.empty() || !photo_thumbnails[index].error.empty()) {
       return;
     }
     if (encoder == nullptr) {
-      fail("a page with heat needs an encoder that computes it");
+      fail("cannot draw heat maps on the page: no encoder was given");
     }
     std::vector<float> vectors;
     for (const std::size_t section : sections) {
@@ -297,8 +301,8 @@ std::int64_t write_page(const fs::path& path, const Page& page, int threads, Enc
   search::Thumbnails thumbnails;
   std::int64_t missing = 0;
   for (std::size_t index = 0; index < originals.size(); ++index) {
-    missing += made[index].error.empty() ? 0 : 1;
-    thumbnails[originals[index]] = std::move(made[index]);
+    missing += photo_thumbnails[index].error.empty() ? 0 : 1;
+    thumbnails[originals[index]] = std::move(photo_thumbnails[index]);
   }
   io::write_file_atomically(
       path, search::render_page(page, thumbnails, fs::absolute(path).parent_path(), heats));

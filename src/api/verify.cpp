@@ -34,14 +34,14 @@ constexpr std::int64_t kBatch = 32;
 struct Photos {
   std::vector<std::string> names;
   std::vector<std::uint8_t> patches;  // all photos, concatenated
-  std::vector<std::size_t> begins;    // start of each photo in `patches`
+  std::vector<std::size_t> offsets;   // start of each photo in `patches`
   std::vector<PatchGrid> grids;
   std::int64_t failed_inputs = 0;
   std::string last_failure;  // reason of the last unreadable input, for the message
   std::int64_t wrong_pixels = 0;
 };
 
-// Returns embeddings [photos, dimension], normalised to length 1.
+// Embeddings of all photos, [photos, dimension], each of length 1.
 struct Embeddings {
   std::vector<float> values;
   std::size_t dimension = 0;
@@ -58,22 +58,23 @@ double dot(std::span<const float> a, std::span<const float> b) {
 
 void add_photo(std::span<const std::byte> bytes, const image::DecodeOptions& options,
                const model::ModelConfig& config, Photos& photos) {
-  const Preprocessing& wanted = config.preprocessing;
+  const Preprocessing& preprocessing = config.preprocessing;
   const auto patch = static_cast<int>(config.vision.patch);
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(image::max_target_pixels(wanted)) *
-                                   image::kChannels);
-  const auto [height, width] = image::decode_resized(bytes, wanted, options, pixels).pixels;
+  std::vector<std::uint8_t> pixels(
+      static_cast<std::size_t>(image::max_target_pixels(preprocessing)) * image::kChannels);
+  const auto [height, width] = image::decode_resized(bytes, preprocessing, options, pixels).pixels;
   pixels.resize(static_cast<std::size_t>(height) * static_cast<std::size_t>(width) *
                 image::kChannels);
 
   std::vector<std::uint8_t> expected(pixels.size());
-  image::reference_resize(image::decode(bytes, options), height, width, wanted.resample, expected);
+  image::reference_resize(image::decode(bytes, options), height, width, preprocessing.resample,
+                          expected);
   photos.wrong_pixels += pixels == expected ? 0 : 1;
 
   const PatchGrid grid{.height = height / patch, .width = width / patch};
   const auto patch_bytes =
       static_cast<std::size_t>(grid.patches() * config.vision.patch_elements());
-  photos.begins.push_back(photos.patches.size());
+  photos.offsets.push_back(photos.patches.size());
   photos.grids.push_back(grid);
   photos.patches.resize(photos.patches.size() + patch_bytes);
   image::patchify(pixels, height, width, patch, std::span(photos.patches).last(patch_bytes));
@@ -98,11 +99,11 @@ Photos read_photos(const VerifyOptions& options, const model::ModelConfig& confi
       } else if (item.kind == pipeline::Item::Kind::kFailed) {
         fail("{}", item.error);
       } else if (item.kind != pipeline::Item::Kind::kBytes) {
-        fail("holds pixels, not an image");
+        fail("contains pixels, not an encoded image");
       }
       add_photo(item.bytes, decoding, config, photos);
     } catch (const Error& error) {
-      ++photos.failed_inputs;  // embed reports each reason; here only readable photos count
+      ++photos.failed_inputs;  // only counted here; `fovea embed` reports every reason
       photos.last_failure = fmt::format("; the last, {}: {}", io::escape(item.name), error.what());
       continue;
     }
@@ -130,10 +131,10 @@ Embeddings embed_all(model::Encoder& encoder, const Photos& photos, const Verify
   for (std::size_t first = 0; first < photos.names.size(); first += kBatch) {
     const std::size_t images =
         std::min(static_cast<std::size_t>(kBatch), photos.names.size() - first);
-    const std::size_t end = first + images < photos.begins.size() ? photos.begins[first + images]
-                                                                  : photos.patches.size();
+    const std::size_t end = first + images < photos.offsets.size() ? photos.offsets[first + images]
+                                                                   : photos.patches.size();
     encoder.encode(
-        std::span(photos.patches).subspan(photos.begins[first], end - photos.begins[first]),
+        std::span(photos.patches).subspan(photos.offsets[first], end - photos.offsets[first]),
         std::span(photos.grids).subspan(first, images),
         std::span(embeddings.values)
             .subspan(first * embeddings.dimension, images * embeddings.dimension),
@@ -170,7 +171,7 @@ std::set<std::size_t> neighbours(const Embeddings& embeddings, std::size_t photo
   return nearest;
 }
 
-PrecisionCheck compare(Precision precision, const Embeddings& exact, const Embeddings& tried,
+PrecisionCheck compare(Precision precision, const Embeddings& exact, const Embeddings& compared,
                        const Photos& photos, const VerifyOptions& options) {
   PrecisionCheck check;
   check.precision = precision;
@@ -178,26 +179,26 @@ PrecisionCheck compare(Precision precision, const Embeddings& exact, const Embed
   std::vector<double> cosines;
   double recalls = 0;
   for (std::size_t photo = 0; photo < exact.count(); ++photo) {
-    const double cosine = dot(exact.row(photo), tried.row(photo));
+    const double cosine = dot(exact.row(photo), compared.row(photo));
     cosines.push_back(cosine);
     if (!std::isnan(check.cosine_min) && !(cosine >= check.cosine_min)) {  // NaN is the worst
       check.cosine_min = cosine;
       check.worst = photos.names[photo];
     }
-    const std::set<std::size_t> expected = neighbours(exact, photo);
-    const std::set<std::size_t> found = neighbours(tried, photo);
-    const auto common =
-        std::ranges::count_if(expected, [&](std::size_t other) { return found.contains(other); });
-    recalls += static_cast<double>(common) / static_cast<double>(expected.size());
+    const std::set<std::size_t> exact_neighbours = neighbours(exact, photo);
+    const std::set<std::size_t> compared_neighbours = neighbours(compared, photo);
+    const auto common = std::ranges::count_if(
+        exact_neighbours, [&](std::size_t other) { return compared_neighbours.contains(other); });
+    recalls += static_cast<double>(common) / static_cast<double>(exact_neighbours.size());
   }
   const auto count = static_cast<double>(exact.count());
   check.cosine_mean = std::accumulate(cosines.begin(), cosines.end(), 0.0) / count;
   check.cosine_percentile_1 = quantile(cosines, 0.01);
   check.recall = recalls / count;
-  const bool eight_bits = info_of(precision).calibrated;
-  const double least = eight_bits ? options.min_cosine_8bit : options.min_cosine;
-  const double least_mean = eight_bits ? options.min_mean_cosine_8bit : options.min_mean_cosine;
-  check.passed = check.cosine_mean >= least_mean && check.cosine_min >= least &&
+  const bool is_8bit = info_of(precision).calibrated;
+  const double min_cosine = is_8bit ? options.min_cosine_8bit : options.min_cosine;
+  const double min_mean_cosine = is_8bit ? options.min_mean_cosine_8bit : options.min_mean_cosine;
+  check.passed = check.cosine_mean >= min_mean_cosine && check.cosine_min >= min_cosine &&
                  check.recall >= options.min_recall;
   return check;
 }
@@ -221,10 +222,11 @@ VerifyReport verify(const VerifyOptions& options) {
   report.photos_with_wrong_pixels = photos.wrong_pixels;
   report.passed = photos.wrong_pixels == 0;
 
-  std::string why;
+  std::string reason;
   // The other precisions are compared with fp32 on the CPU.
-  EncoderOptions wanted{.device = "cpu", .precision = Precision::kFp32, .threads = options.threads};
-  std::unique_ptr<model::Encoder> encoder = try_encoder(checkpoint, wanted, false, why);
+  EncoderOptions encoder_options{
+      .device = "cpu", .precision = Precision::kFp32, .threads = options.threads};
+  std::unique_ptr<model::Encoder> encoder = try_encoder(checkpoint, encoder_options, false, reason);
   report.device = encoder->description();
   if (options.on_device) {
     options.on_device(report.device);
@@ -232,15 +234,15 @@ VerifyReport verify(const VerifyOptions& options) {
   const Embeddings exact = embed_all(*encoder, photos, options);
   encoder.reset();
 
-  wanted.device = options.device;
+  encoder_options.device = options.device;
   for (const Precision precision : precisions_or_all({}, options.device)) {
     if (precision == Precision::kFp32) {
       continue;
     }
-    wanted.precision = precision;
-    encoder = try_encoder(checkpoint, wanted, true, why);
+    encoder_options.precision = precision;
+    encoder = try_encoder(checkpoint, encoder_options, true, reason);
     if (!encoder) {
-      report.refused.push_back(why);
+      report.refused.push_back(reason);
       continue;
     }
     report.device = encoder->description();

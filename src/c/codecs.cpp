@@ -39,40 +39,42 @@ void* open_codecs() {
   return dlopen(codecs_path().c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
 }
 
-bool is_writable = false;
+bool is_table_writable = false;
 
-/// Stands in for functions that could not be resolved: throws.
-[[noreturn]] void no_codec() {
-  const bool is_there = open_codecs() != nullptr;
-  const char* const error = is_there ? nullptr : dlerror();
-  const char* const otherwise =
-      is_writable ? "their table cannot be made read-only" : "one of their functions is missing";
+/// Replaces functions that could not be resolved. Throws.
+[[noreturn]] void fail_without_codec() {
+  const bool is_library_open = open_codecs() != nullptr;
+  const char* const error = is_library_open ? nullptr : dlerror();
+  const char* const other_reason = is_table_writable ? "their table cannot be made read-only"
+                                                     : "one of their functions is missing";
   fail(
-      "the libraries of image formats cannot be used: {}; libfovea_codecs.so of the same Fovea has "
-      "to lie beside libfovea.so",
-      error == nullptr ? otherwise : error);
+      "cannot use the image libraries: {}; libfovea_codecs.so of the same version of Fovea must be "
+      "in the folder of libfovea.so",
+      error == nullptr ? other_reason : error);
 }
 
-/// Stands in for unresolved clean-up functions, which destructors call and which must not throw.
-int nothing() {
+/// Replaces unresolved clean-up functions, which destructors call and which must not throw.
+int skip_cleanup() {
   return 0;
 }
 
-void* stand_in(std::string_view name) {
-  constexpr std::string_view kEnds[] = {"destroy", "Destroy", "free",   "Free",
-                                        "Close",   "Delete",  "Release"};
-  const bool ends = name.ends_with("End") || std::ranges::any_of(kEnds, [name](auto word) {
-                      return name.find(word) != name.npos;
-                    });
-  return ends ? reinterpret_cast<void*>(&nothing) : reinterpret_cast<void*>(&no_codec);
+void* fallback_function(std::string_view name) {
+  constexpr std::string_view kCleanupWords[] = {"destroy", "Destroy", "free",   "Free",
+                                                "Close",   "Delete",  "Release"};
+  const bool is_cleanup =
+      name.ends_with("End") || std::ranges::any_of(kCleanupWords, [name](auto word) {
+        return name.find(word) != name.npos;
+      });
+  return is_cleanup ? reinterpret_cast<void*>(&skip_cleanup)
+                    : reinterpret_cast<void*>(&fail_without_codec);
 }
 
 void fill_slots(void* library) {
   std::size_t slot = 0;
   for (const char* name = fovea_codec_names; *name != '\0';
        name += std::char_traits<char>::length(name) + 1) {
-    void* const found = library == nullptr ? nullptr : dlsym(library, name);
-    fovea_codec_slots[slot++] = found == nullptr ? stand_in(name) : found;
+    void* const function = library == nullptr ? nullptr : dlsym(library, name);
+    fovea_codec_slots[slot++] = function == nullptr ? fallback_function(name) : function;
   }
 }
 
@@ -81,7 +83,7 @@ void fill_slots(void* library) {
   char* const begin = reinterpret_cast<char*>(fovea_codec_slots);
   const auto size = static_cast<std::size_t>(fovea_codec_slots_end - begin);
   if (mprotect(begin, size, PROT_READ) != 0) {
-    is_writable = true;
+    is_table_writable = true;
     fill_slots(nullptr);
   }
 }

@@ -44,7 +44,7 @@ void fovea_embedding::run() noexcept {
   activity = std::move(activity_);
   std::exception_ptr error;
   try {
-    const auto check = [this] {
+    const auto fail_if_shut_down = [this] {
       if (done_ < count_ && fovea::c::is_shut_down()) {
         fovea::fail("the run was ended before its last input, because the process is ending");
       }
@@ -58,10 +58,10 @@ void fovea_embedding::run() noexcept {
                                notes_ += note;
                              }});
     } catch (const fovea::Interrupted&) {
-      check();
+      fail_if_shut_down();
       throw;
     }
-    check();
+    fail_if_shut_down();
   } catch (...) {
     error = std::current_exception();
   }
@@ -73,8 +73,8 @@ void fovea_embedding::run() noexcept {
   changed_.notify_all();
 }
 
-using fovea::c::answer;
 using fovea::c::guarded;
+using fovea::c::query_or;
 using fovea::c::require_pointers;
 
 fovea_status fovea_embed_wait(fovea_embedding* run, int32_t milliseconds, int32_t* ended) {
@@ -85,7 +85,7 @@ fovea_status fovea_embed_wait(fovea_embedding* run, int32_t milliseconds, int32_
 }
 
 size_t fovea_embed_done(const fovea_embedding* run) {
-  return answer(run, 0, [](auto& given) { return given.done(); });
+  return query_or(run, 0, [](auto& object) { return object.done(); });
 }
 
 void fovea_embed_stop(fovea_embedding* run) {
@@ -95,7 +95,7 @@ void fovea_embed_stop(fovea_embedding* run) {
 }
 
 size_t fovea_embed_failures(const fovea_embedding* run) {
-  return answer(run, 0, [](auto& given) { return given.failures().size(); });
+  return query_or(run, 0, [](auto& object) { return object.failures().size(); });
 }
 
 fovea_status fovea_embed_failure(const fovea_embedding* run, size_t which, size_t* index,
@@ -112,12 +112,12 @@ fovea_status fovea_embed_failure(const fovea_embedding* run, size_t which, size_
 }
 
 const char* fovea_embed_notes(const fovea_embedding* run) {
-  return answer(run, "", [](auto& given) { return given.notes().c_str(); });
+  return query_or(run, "", [](auto& object) { return object.notes().c_str(); });
 }
 
 void fovea_embed_free(fovea_embedding* run) {
-  if (run != nullptr && run->process.is_this_one()) {
-    run->end();  // also where free_here() keeps the object
+  if (run != nullptr && run->process.is_current()) {
+    run->end();  // even if free_here() does not delete the object
   }
   fovea::c::free_here(run);
 }

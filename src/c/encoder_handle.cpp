@@ -26,7 +26,7 @@ namespace {
 
 /// Copies a text. reserve() throws std::length_error for an impossible size before anything is
 /// read.
-std::string copy_of(const char* data, std::size_t size) {
+std::string copy_text(const char* data, std::size_t size) {
   std::string text;
   text.reserve(size);
   text.append(std::string_view(data, size));
@@ -43,7 +43,7 @@ ImageInput image_input(const fovea_image& image, std::size_t index) {
   switch (image.kind) {
     case FOVEA_IMAGE_FILE:
       return {.kind = ImageInput::Kind::kFile,
-              .path = copy_of(static_cast<const char*>(image.data), image.size)};
+              .path = copy_text(static_cast<const char*>(image.data), image.size)};
     case FOVEA_IMAGE_ENCODED:
       return {.kind = ImageInput::Kind::kEncoded, .data = data};
     case FOVEA_IMAGE_PIXELS:
@@ -52,23 +52,23 @@ ImageInput image_input(const fovea_image& image, std::size_t index) {
               .width = image.width,
               .height = image.height};
     default:
-      fail("image {} is of the unknown kind {}", index, image.kind);
+      fail("image {} has the unknown kind {}", index, image.kind);
   }
 }
 
 TextClean text_clean(std::int32_t clean) {
-  constexpr TextClean kWays[] = {TextClean::kAuto, TextClean::kLower, TextClean::kCanonicalize,
-                                 TextClean::kNone};  // in the order of fovea_text_clean
+  constexpr TextClean kCleanings[] = {TextClean::kAuto, TextClean::kLower, TextClean::kCanonicalize,
+                                      TextClean::kNone};  // in the order of fovea_text_clean
   if (clean < FOVEA_TEXT_CLEAN_AUTO || clean > FOVEA_TEXT_CLEAN_NONE) {
     fail("invalid fovea_text_clean {}", clean);
   }
-  return kWays[clean];
+  return kCleanings[clean];
 }
 
 std::vector<ImageInput> image_inputs(const fovea_image* images, std::size_t count) {
   std::vector<ImageInput> inputs;
   inputs.reserve(count);
-  for (const fovea_image& image : array_of(images, count, "images")) {
+  for (const fovea_image& image : checked_span(images, count, "images")) {
     inputs.push_back(image_input(image, inputs.size()));
   }
   return inputs;
@@ -81,33 +81,33 @@ void require_here(const fovea_encoder* encoder) {
 
 namespace {
 
-Tower tower(std::int32_t which) {
-  if (which != FOVEA_TOWER_IMAGES && which != FOVEA_TOWER_TEXTS) {
-    fail("invalid first tower {}", which);
+Tower tower(std::int32_t number) {
+  if (number != FOVEA_TOWER_IMAGES && number != FOVEA_TOWER_TEXTS) {
+    fail("invalid fovea_tower {}", number);
   }
-  return which == FOVEA_TOWER_IMAGES ? Tower::kImages : Tower::kTexts;
+  return number == FOVEA_TOWER_IMAGES ? Tower::kImages : Tower::kTexts;
 }
 
-/// Throws when the encoder belongs to another process, or when `count` rows are more than memory
-/// can hold.
-std::size_t numbers_of_rows(const fovea_encoder* encoder, std::size_t count,
+/// Returns the number of values in `count` rows. Throws when the encoder belongs to another
+/// process, or when so many rows cannot fit into memory.
+std::size_t row_value_count(const fovea_encoder* encoder, std::size_t count,
                             std::string_view inputs) {
   require_here(encoder);
-  return numbers_in(count, static_cast<std::size_t>(encoder->encoder->dimension()), inputs);
+  return value_count(count, static_cast<std::size_t>(encoder->encoder->dimension()), inputs);
 }
 
-/// `item` is what messages call a text: "text".
-std::vector<std::string> strings(const fovea_text* texts, std::size_t count,
-                                 std::string_view item) {
-  std::vector<std::string> list;
-  list.reserve(count);
-  for (const fovea_text& text : array_of(texts, count, fmt::format("{}s", item))) {
+/// Copies the texts. `item` names one of them in messages: "text".
+std::vector<std::string> copy_texts(const fovea_text* texts, std::size_t count,
+                                    std::string_view item) {
+  std::vector<std::string> copies;
+  copies.reserve(count);
+  for (const fovea_text& text : checked_span(texts, count, fmt::format("{}s", item))) {
     if (text.data == nullptr && text.size > 0) {
-      fail("the data of {} {} is NULL", item, list.size());
+      fail("the data of {} {} is NULL", item, copies.size());
     }
-    list.push_back(copy_of(text.data, text.size));
+    copies.push_back(copy_text(text.data, text.size));
   }
-  return list;
+  return copies;
 }
 
 std::unique_ptr<fovea_embedding> start_texts(fovea_encoder* encoder, const fovea_text* texts,
@@ -115,11 +115,11 @@ std::unique_ptr<fovea_embedding> start_texts(fovea_encoder* encoder, const fovea
                                              const fovea_embed_texts_options* options,
                                              float* rows) {
   require_pointer(options, "options");
-  const std::span out(rows, numbers_of_rows(encoder, count, "texts"));
+  const std::span out(rows, row_value_count(encoder, count, "texts"));
   if (count > 0) {
     require_pointer(rows, "rows");
   }
-  std::vector<std::string> inputs = strings(texts, count, "text");
+  std::vector<std::string> inputs = copy_texts(texts, count, "text");
   return std::make_unique<fovea_embedding>(
       count, [shared = encoder->encoder, inputs = std::move(inputs), out,
               clean = text_clean(options->clean),
@@ -138,15 +138,15 @@ std::unique_ptr<fovea_embedding> start_labels(fovea_encoder* encoder, const fove
                                               std::size_t label_count, const fovea_text* templates,
                                               std::size_t template_count, std::int32_t clean,
                                               float* rows) {
-  const std::span out(rows, numbers_of_rows(encoder, label_count, "labels"));
+  const std::span out(rows, row_value_count(encoder, label_count, "labels"));
   require_pointer(rows, "rows");
   return std::make_unique<fovea_embedding>(
       label_count * template_count,
-      [shared = encoder->encoder, names = strings(labels, label_count, "label"),
-       patterns = strings(templates, template_count, "template"), out,
-       how = text_clean(clean)](const fovea_embedding::Control& control) {
+      [shared = encoder->encoder, names = copy_texts(labels, label_count, "label"),
+       patterns = copy_texts(templates, template_count, "template"), out,
+       cleaning = text_clean(clean)](const fovea_embedding::Control& control) {
         std::ranges::copy(shared->embed_labels(names, patterns,
-                                               {.clean = how,
+                                               {.clean = cleaning,
                                                 .normalize = true,
                                                 .stop = control.stop,
                                                 .on_progress = control.on_progress,
@@ -156,19 +156,19 @@ std::unique_ptr<fovea_embedding> start_labels(fovea_encoder* encoder, const fove
       });
 }
 
-void wait_for(fovea_embedding& run) {
+void wait_for_end(fovea_embedding& run) {
   while (!run.wait(std::chrono::hours(1))) {
   }
   if (!run.notes().empty()) {
-    tell(run.notes());
+    send_note(run.notes());
   }
 }
 
 }  // namespace
 }  // namespace fovea::c
 
-using fovea::c::answer;
 using fovea::c::guarded;
+using fovea::c::query_or;
 using fovea::c::require_pointer;
 using fovea::c::require_pointers;
 
@@ -207,27 +207,27 @@ void fovea_encoder_free(fovea_encoder* encoder) {
 }
 
 int64_t fovea_encoder_dimension(const fovea_encoder* encoder) {
-  return answer(encoder, 0, [](auto& given) { return given.encoder->dimension(); });
+  return query_or(encoder, 0, [](auto& object) { return object.encoder->dimension(); });
 }
 
 int32_t fovea_encoder_height(const fovea_encoder* encoder) {
-  return answer(encoder, 0, [](auto& given) { return given.encoder->preprocessing().height; });
+  return query_or(encoder, 0, [](auto& object) { return object.encoder->preprocessing().height; });
 }
 
 int32_t fovea_encoder_width(const fovea_encoder* encoder) {
-  return answer(encoder, 0, [](auto& given) { return given.encoder->preprocessing().width; });
+  return query_or(encoder, 0, [](auto& object) { return object.encoder->preprocessing().width; });
 }
 
 int64_t fovea_encoder_batch_size(const fovea_encoder* encoder) {
-  return answer(encoder, 0, [](auto& given) { return given.encoder->preferred_batch(); });
+  return query_or(encoder, 0, [](auto& object) { return object.encoder->preferred_batch(); });
 }
 
 const char* fovea_encoder_device(const fovea_encoder* encoder) {
-  return answer(encoder, "", [](auto& given) { return given.device.c_str(); });
+  return query_or(encoder, "", [](auto& object) { return object.device.c_str(); });
 }
 
 const char* fovea_encoder_precision(const fovea_encoder* encoder) {
-  return answer(encoder, "", [](auto& given) { return given.precision.c_str(); });
+  return query_or(encoder, "", [](auto& object) { return object.precision.c_str(); });
 }
 
 fovea_status fovea_encoder_load_texts(fovea_encoder* encoder) {
@@ -254,26 +254,26 @@ fovea_status fovea_embed_start(fovea_encoder* encoder, const fovea_image* images
                                fovea_embedding** run) {
   return guarded([&] {
     require_pointers({{options, "options"}, {run, "run"}});
-    const std::span out(rows, fovea::c::numbers_of_rows(encoder, count, "images"));
+    const std::span out(rows, fovea::c::row_value_count(encoder, count, "images"));
     std::vector<fovea::ImageInput> inputs = fovea::c::image_inputs(images, count);
     if (count > 0) {
       require_pointer(rows, "rows");
     }
     *run = std::make_unique<fovea_embedding>(count, [shared = encoder->encoder,
                                                      inputs = std::move(inputs), out,
-                                                     asked = *options](
+                                                     c_options = *options](
                                                         const fovea_embedding::Control& control) {
-             fovea::EmbedImagesOptions how;
-             how.batch_size = asked.batch_size;
-             how.decode_threads = asked.decode_threads;
-             how.decode_memory = asked.decode_memory;
-             how.max_pixels = asked.max_pixels;
-             how.normalize = asked.normalize != 0;
-             how.stop_at_failure = asked.stop_at_failure != 0;
-             how.stop = control.stop;
-             how.on_progress = control.on_progress;
-             how.on_note = control.on_note;
-             return shared->embed_images(inputs, out, how);
+             fovea::EmbedImagesOptions embed_options;
+             embed_options.batch_size = c_options.batch_size;
+             embed_options.decode_threads = c_options.decode_threads;
+             embed_options.decode_memory = c_options.decode_memory;
+             embed_options.max_pixels = c_options.max_pixels;
+             embed_options.normalize = c_options.normalize != 0;
+             embed_options.stop_at_failure = c_options.stop_at_failure != 0;
+             embed_options.stop = control.stop;
+             embed_options.on_progress = control.on_progress;
+             embed_options.on_note = control.on_note;
+             return shared->embed_images(inputs, out, embed_options);
            }).release();
   });
 }
@@ -291,7 +291,7 @@ fovea_status fovea_embed_texts(fovea_encoder* encoder, const fovea_text* texts, 
                                const fovea_embed_texts_options* options, float* rows) {
   return guarded([&] {
     const fovea::c::Activity activity;
-    fovea::c::wait_for(*fovea::c::start_texts(encoder, texts, count, options, rows));
+    fovea::c::wait_for_end(*fovea::c::start_texts(encoder, texts, count, options, rows));
   });
 }
 
@@ -312,7 +312,7 @@ fovea_status fovea_embed_labels(fovea_encoder* encoder, const fovea_text* labels
                                 size_t template_count, int32_t clean, float* rows) {
   return guarded([&] {
     const fovea::c::Activity activity;
-    fovea::c::wait_for(*fovea::c::start_labels(encoder, labels, label_count, templates,
-                                               template_count, clean, rows));
+    fovea::c::wait_for_end(*fovea::c::start_labels(encoder, labels, label_count, templates,
+                                                   template_count, clean, rows));
   });
 }

@@ -56,18 +56,18 @@ struct ManagedTensor {
 }  // namespace fovea::c::dlpack
 
 struct fovea_features {
-  /// Written by the run; may be read once `is_there` is set.
+  /// The result of the run, which may be read once `is_complete` is set.
   struct Result {
     fovea::Features value;
-    std::atomic<bool> is_there = false;
+    std::atomic<bool> is_complete = false;
   };
 
   std::shared_ptr<Result> result = std::make_shared<Result>();
   fovea::c::Process process;
 
-  /// Null before the run has ended, and when it has failed.
+  /// Returns the features, or null before the run has ended and after it has failed.
   [[nodiscard]] const fovea::Features* value() const {
-    return result->is_there ? &result->value : nullptr;
+    return result->is_complete ? &result->value : nullptr;
   }
 };
 
@@ -75,27 +75,27 @@ namespace fovea::c {
 namespace {
 
 /// The data that an exported tensor points to.
-struct Lent {
+struct ExportedTensor {
   dlpack::ManagedTensor managed;
   std::vector<std::int64_t> shape;
   Features features;
   Process process;
 };
 
-void free_lent(dlpack::ManagedTensor* managed) {
-  free_here(static_cast<Lent*>(managed->owner));
+void free_exported_tensor(dlpack::ManagedTensor* managed) {
+  free_here(static_cast<ExportedTensor*>(managed->owner));
 }
 
 OutputDType feature_type(std::int32_t type) {
   if (type != FOVEA_FEATURES_F32 && type != FOVEA_FEATURES_F16) {
-    fail("invalid type {} of features", type);
+    fail("invalid fovea_feature_type {}", type);
   }
   return type == FOVEA_FEATURES_F32 ? OutputDType::kF32 : OutputDType::kF16;
 }
 
 /// Returns the features of a finished run. Throws fovea::Error when there are none, or when they
 /// belong to another process.
-const Features& finished(const fovea_features& features) {
+const Features& finished_features(const fovea_features& features) {
   require_this_process(features.process, "these features", kLoadThere);
   if (features.value() == nullptr) {
     fail("there are no features: their run has not ended, or it has failed");
@@ -103,25 +103,25 @@ const Features& finished(const fovea_features& features) {
   return *features.value();
 }
 
-/// Answers for functions that return no status; the answer is `nothing` while there are no
-/// features.
-template <typename Ask>
-auto ask(const fovea_features* features, std::invoke_result_t<Ask, const Features&> nothing,
-         Ask&& question) {
-  return answer(features == nullptr ? nullptr : features->value(), nothing, question);
+/// Returns query(features), or `fallback` while there are no features, for functions that return no
+/// status.
+template <typename Query>
+auto query_features(const fovea_features* features,
+                    std::invoke_result_t<Query, const Features&> fallback, Query&& query) {
+  return query_or(features == nullptr ? nullptr : features->value(), fallback, query);
 }
 
 }  // namespace
 }  // namespace fovea::c
 
-using fovea::c::answer;
-using fovea::c::ask;
 using fovea::c::guarded;
+using fovea::c::query_features;
+using fovea::c::query_or;
 using fovea::c::require_pointer;
 using fovea::c::require_pointers;
 
 int64_t fovea_encoder_patches(const fovea_encoder* encoder) {
-  return answer(encoder, 0, [](auto& given) { return given.encoder->patches(); });
+  return query_or(encoder, 0, [](auto& object) { return object.encoder->patches(); });
 }
 
 fovea_status fovea_features_start(fovea_encoder* encoder, const fovea_image* images, size_t count,
@@ -132,62 +132,63 @@ fovea_status fovea_features_start(fovea_encoder* encoder, const fovea_image* ima
     require_pointers(
         {{layer, "layer"}, {options, "options"}, {features, "features"}, {run, "run"}});
     std::vector<fovea::ImageInput> inputs = fovea::c::image_inputs(images, count);
-    fovea::FeaturesOptions how;
-    how.layer = fovea::parse_feature_layer(layer);
-    how.dtype = fovea::c::feature_type(options->type);
-    how.batch_size = options->batch_size;
-    how.decode_threads = options->decode_threads;
-    how.decode_memory = options->decode_memory;
-    how.max_pixels = options->max_pixels;
-    auto made = std::make_unique<fovea_features>();
+    fovea::FeaturesOptions features_options;
+    features_options.layer = fovea::parse_feature_layer(layer);
+    features_options.dtype = fovea::c::feature_type(options->type);
+    features_options.batch_size = options->batch_size;
+    features_options.decode_threads = options->decode_threads;
+    features_options.decode_memory = options->decode_memory;
+    features_options.max_pixels = options->max_pixels;
+    auto handle = std::make_unique<fovea_features>();
     auto started = std::make_unique<fovea_embedding>(
-        count, [shared = encoder->encoder, inputs = std::move(inputs), how,
-                result = made->result](const fovea_embedding::Control& control) {
-          fovea::FeaturesOptions controlled = how;
-          controlled.stop = control.stop;
-          controlled.on_progress = control.on_progress;
-          controlled.on_note = control.on_note;
+        count, [shared = encoder->encoder, inputs = std::move(inputs), features_options,
+                result = handle->result](const fovea_embedding::Control& control) {
+          fovea::FeaturesOptions run_options = features_options;
+          run_options.stop = control.stop;
+          run_options.on_progress = control.on_progress;
+          run_options.on_note = control.on_note;
           std::optional<fovea::ImageFailure> failure;
-          result->value = shared->features(inputs, controlled, failure);
-          result->is_there = !failure;
+          result->value = shared->features(inputs, run_options, failure);
+          result->is_complete = !failure;
           return failure ? std::vector{*std::move(failure)} : std::vector<fovea::ImageFailure>();
         });
-    *features = made.release();
+    *features = handle.release();
     *run = started.release();
   });
 }
 
 int32_t fovea_features_shape(const fovea_features* features, int64_t* shape) {
-  return shape == nullptr ? 0 : ask(features, 0, [=](const fovea::Features& value) {
+  return shape == nullptr ? 0 : query_features(features, 0, [=](const fovea::Features& value) {
     std::ranges::copy(value.shape(), shape);
     return static_cast<int32_t>(value.shape().size());
   });
 }
 
 int32_t fovea_features_type(const fovea_features* features) {
-  return ask(features, FOVEA_FEATURES_F32, [](const fovea::Features& value) {
+  return query_features(features, FOVEA_FEATURES_F32, [](const fovea::Features& value) {
     return value.dtype() == fovea::OutputDType::kF32 ? FOVEA_FEATURES_F32 : FOVEA_FEATURES_F16;
   });
 }
 
 int32_t fovea_features_cuda_device(const fovea_features* features) {
-  return ask(features, -1,
-             [](const fovea::Features& value) { return value.cuda_device().value_or(-1); });
+  return query_features(
+      features, -1, [](const fovea::Features& value) { return value.cuda_device().value_or(-1); });
 }
 
 void* fovea_features_data(const fovea_features* features) {
-  return ask(features, nullptr, [](const fovea::Features& value) { return value.data(); });
+  return query_features(features, nullptr,
+                        [](const fovea::Features& value) { return value.data(); });
 }
 
 size_t fovea_features_bytes(const fovea_features* features) {
-  return ask(features, 0, [](const fovea::Features& value) { return value.bytes(); });
+  return query_features(features, 0, [](const fovea::Features& value) { return value.bytes(); });
 }
 
 fovea_status fovea_features_copy(const fovea_features* features, void* host, size_t size) {
   return guarded([&] {
     require_pointer(features, "features");
-    const fovea::Features& value = fovea::c::finished(*features);
-    const auto bytes = fovea::c::array_of(static_cast<std::byte*>(host), size, "host");
+    const fovea::Features& value = fovea::c::finished_features(*features);
+    const auto bytes = fovea::c::checked_span(static_cast<std::byte*>(host), size, "host");
     const fovea::c::Activity activity;
     value.copy_to(bytes);
   });
@@ -197,24 +198,24 @@ fovea_status fovea_features_dlpack(const fovea_features* features, void** manage
   namespace dlpack = fovea::c::dlpack;
   return guarded([&] {
     require_pointers({{features, "features"}, {managed, "managed"}});
-    const fovea::Features& value = fovea::c::finished(*features);
-    auto lent = std::make_unique<fovea::c::Lent>();
-    lent->shape = value.shape();
-    lent->features = value;
+    const fovea::Features& value = fovea::c::finished_features(*features);
+    auto exported = std::make_unique<fovea::c::ExportedTensor>();
+    exported->shape = value.shape();
+    exported->features = value;
     constexpr std::uint8_t kByteBits = 8;
     const std::optional<int> device = value.cuda_device();
-    lent->managed = {
+    exported->managed = {
         .tensor = {.data = value.data(),
                    .device = {.type = device ? dlpack::DeviceType::kCuda : dlpack::DeviceType::kCpu,
                               .id = device.value_or(0)},
-                   .ndim = static_cast<std::int32_t>(lent->shape.size()),
+                   .ndim = static_cast<std::int32_t>(exported->shape.size()),
                    .dtype = {.bits = static_cast<std::uint8_t>(
                                  value.dtype() == fovea::OutputDType::kF32 ? 4 * kByteBits
                                                                            : 2 * kByteBits)},
-                   .shape = lent->shape.data()},
-        .owner = lent.get(),
-        .deleter = fovea::c::free_lent};
-    *managed = &lent.release()->managed;
+                   .shape = exported->shape.data()},
+        .owner = exported.get(),
+        .deleter = fovea::c::free_exported_tensor};
+    *managed = &exported.release()->managed;
   });
 }
 
@@ -236,7 +237,7 @@ fovea_status fovea_heat(fovea_encoder* encoder, const fovea_text* text, const fo
       require_pointer(text->data, "the data of the text");
     }
     if (std::cmp_less(capacity, encoder->encoder->patches())) {
-      fovea::fail("there is room for {} values; the image may have {} patches", capacity,
+      fovea::fail("a capacity of {} values is too small: the image may have {} patches", capacity,
                   encoder->encoder->patches());
     }
     const fovea::c::Activity activity;

@@ -37,17 +37,17 @@ fovea_status fovea_pull(const char* name, const char* revision, fovea_pull_handl
         fovea::fail("the pull was ended, because the process is ending");
       }
       const auto now = fovea::c::Clock::now();
-      const bool is_news = !progress.notice.empty() || progress.bytes == progress.total;
-      if (handler == nullptr || (!is_news && now - reported < fovea::c::kBetweenReports)) {
+      const bool has_news = !progress.notice.empty() || progress.bytes == progress.total;
+      if (handler == nullptr || (!has_news && now - reported < fovea::c::kBetweenReports)) {
         return;
       }
       reported = now;
-      const fovea_pull_progress told{.file = progress.file.c_str(),
-                                     .notice = progress.notice.c_str(),
-                                     .bytes = progress.bytes,
-                                     .total = progress.total,
-                                     .received = progress.received};
-      if (handler(&told, context) != 0) {
+      const fovea_pull_progress c_progress{.file = progress.file.c_str(),
+                                           .notice = progress.notice.c_str(),
+                                           .bytes = progress.bytes,
+                                           .total = progress.total,
+                                           .received = progress.received};
+      if (handler(&c_progress, context) != 0) {
         throw fovea::Interrupted();
       }
     };

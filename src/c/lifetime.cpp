@@ -28,36 +28,37 @@ namespace {
 /// still run while static objects are destroyed.
 Lifetime& lifetime() {
   static std::atomic<Lifetime*> current = new Lifetime;  // NOLINT: see above
-  Lifetime* found = current.load();
-  if (!found->process.is_this_one()) {
-    auto* const fresh = new Lifetime;  // NOLINT: see above
-    if (current.compare_exchange_strong(found, fresh)) {
-      return *fresh;
+  Lifetime* existing = current.load();
+  if (!existing->process.is_current()) {
+    auto* const created = new Lifetime;  // NOLINT: see above
+    if (current.compare_exchange_strong(existing, created)) {
+      return *created;
     }
-    delete fresh;  // NOLINT: another thread was first
+    delete created;  // NOLINT: another thread was first
   }
-  return *found;
+  return *existing;
 }
 
 }  // namespace
 
 Process::Process() : id_(::getpid()) {}
 
-bool Process::is_this_one() const {
+bool Process::is_current() const {
   return id_ == ::getpid();
 }
 
-void require_this_process(const Process& process, std::string_view what, std::string_view advice) {
-  if (!process.is_this_one()) {
-    fail("{} belongs to the parent of this process, whose threads are not in this one: {}", what,
-         advice);
+void require_this_process(const Process& process, std::string_view object_name,
+                          std::string_view advice) {
+  if (!process.is_current()) {
+    fail("{} belongs to the parent of this process, whose threads do not exist here: {}",
+         object_name, advice);
   }
 }
 
 Activity::Activity(std::atomic<bool>* stop) : lifetime_(&lifetime()), stop_(stop) {
   const std::lock_guard lock(lifetime_->mutex);
   if (lifetime_->shut_down) {
-    fail("the process is ending: no call can begin");
+    fail("cannot begin a call: the process is ending");
   }
   lifetime_->activities.push_back(stop);
 }

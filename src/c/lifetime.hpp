@@ -41,7 +41,7 @@ class Activity {
 class Process {
  public:
   Process();
-  [[nodiscard]] bool is_this_one() const;
+  [[nodiscard]] bool is_current() const;
 
  private:
   pid_t id_;
@@ -52,7 +52,7 @@ class Process {
 /// end.
 template <typename T>
 void free_here(T* object) {
-  if (object == nullptr || !object->process.is_this_one()) {
+  if (object == nullptr || !object->process.is_current()) {
     return;
   }
   static_cast<void>(guarded([&] {
@@ -65,8 +65,10 @@ void free_here(T* object) {
 constexpr std::string_view kLoadThere = "load the model in the process that uses it";
 constexpr std::string_view kOpenThere = "open it in the process that uses it";
 
-/// Throws fovea::Error in any process but `process`, which made the object. `what` names the object
+/// Throws fovea::Error in any process but `process`, which made the object. `object_name` names the
+/// object
 /// ("this run"); `advice` is one of the constants above.
-void require_this_process(const Process& process, std::string_view what, std::string_view advice);
+void require_this_process(const Process& process, std::string_view object_name,
+                          std::string_view advice);
 
 }  // namespace fovea::c

@@ -23,12 +23,12 @@
 
 namespace fovea::c {
 
-/// A search that its handler or the end of the process may stop.
+/// A search that can be stopped by its handler or by the end of the process.
 class SearchRun {
  public:
   SearchRun(fovea_search_handler handler, void* context) : handler_(handler), context_(context) {}
 
-  /// Reports progress. Throws when the search has to end. Not thread-safe.
+  /// Reports progress. Throws when the search must stop. Not thread-safe.
   void report(std::int64_t done, std::int64_t total) {
     if (stop_) {
       fail("the search was ended, because the process is ending");
@@ -66,14 +66,14 @@ struct fovea_collection {
 
   fovea_collection(const std::vector<std::filesystem::path>& outputs, const char* root,
                    std::int32_t threads, const char* device)
-      : collection_(outputs,
-                    {.threads = threads,
-                     .root = root == nullptr ? "" : root,
-                     .on_progress = [this](std::int64_t done,
-                                           std::int64_t total) { running_->report(done, total); },
-                     .device = device,
-                     .on_note = [](std::string_view note) { fovea::c::tell(std::string(note)); }}) {
-  }
+      : collection_(
+            outputs,
+            {.threads = threads,
+             .root = root == nullptr ? "" : root,
+             .on_progress = [this](std::int64_t done,
+                                   std::int64_t total) { running_->report(done, total); },
+             .device = device,
+             .on_note = [](std::string_view note) { fovea::c::send_note(std::string(note)); }}) {}
 
   [[nodiscard]] const fovea::Collection& get() const { return collection_; }
 
@@ -90,7 +90,7 @@ struct fovea_collection {
     lock.unlock();
     const auto end_turn = [this](fovea::c::SearchRun* /*run*/) {
       {
-        const std::lock_guard ended(mutex_);
+        const std::lock_guard turn_lock(mutex_);
         running_ = nullptr;
       }
       changed_.notify_all();
@@ -103,13 +103,13 @@ struct fovea_collection {
   fovea::Collection collection_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  mutable fovea::c::SearchRun* running_ = nullptr;  // the search that runs now
+  mutable fovea::c::SearchRun* running_ = nullptr;  // the search that is running, or null
 };
 
 namespace fovea::c {
 namespace {
 
-const Collection& opened(const fovea_collection* collection) {
+const Collection& open_collection(const fovea_collection* collection) {
   require_pointer(collection, "collection");
   require_this_process(collection->process, "this collection", kOpenThere);
   return collection->get();
@@ -118,9 +118,9 @@ const Collection& opened(const fovea_collection* collection) {
 }  // namespace
 }  // namespace fovea::c
 
-using fovea::c::answer;
 using fovea::c::guarded;
-using fovea::c::opened;
+using fovea::c::open_collection;
+using fovea::c::query_or;
 using fovea::c::require_pointer;
 using fovea::c::require_pointers;
 
@@ -135,14 +135,14 @@ fovea_status fovea_collection_open_on(const char* const* outputs, size_t count, 
   return guarded([&] {
     require_pointers({{device, "device"}, {outputs, "outputs"}, {collection, "collection"}});
     if (count == 0) {
-      fovea::fail("a collection needs at least one output");
+      fovea::fail("no output was given; a collection needs at least one output");
     }
     if (threads < 0) {
       fovea::fail("invalid number of threads {}; it must be 0 or more", threads);
     }
     std::vector<std::filesystem::path> paths;
     for (const char* const output : std::span(outputs, count)) {
-      require_pointer(output, "a path of the outputs");
+      require_pointer(output, "a path in `outputs`");
       paths.emplace_back(output);
     }
     const fovea::c::Activity activity;
@@ -155,28 +155,28 @@ void fovea_collection_free(fovea_collection* collection) {
 }
 
 int64_t fovea_collection_rows(const fovea_collection* collection) {
-  return answer(collection, 0, [](auto& given) { return given.get().rows(); });
+  return query_or(collection, 0, [](auto& object) { return object.get().rows(); });
 }
 
 int64_t fovea_collection_dimension(const fovea_collection* collection) {
-  return answer(collection, 0, [](auto& given) { return given.get().dimension(); });
+  return query_or(collection, 0, [](auto& object) { return object.get().dimension(); });
 }
 
 const char* fovea_collection_model(const fovea_collection* collection) {
-  return answer(collection, "", [](auto& given) { return given.get().model().c_str(); });
+  return query_or(collection, "", [](auto& object) { return object.get().model().c_str(); });
 }
 
 int32_t fovea_collection_is_finished(const fovea_collection* collection) {
-  return answer(collection, 0, [](auto& given) { return given.get().is_finished() ? 1 : 0; });
+  return query_or(collection, 0, [](auto& object) { return object.get().is_finished() ? 1 : 0; });
 }
 
 fovea_status fovea_collection_source(const fovea_collection* collection, int64_t row,
                                      const char** source, const char** path) {
   return guarded([&] {
-    const fovea::Collection& all = opened(collection);
+    const fovea::Collection& opened = open_collection(collection);
     require_pointers({{source, "source"}, {path, "path"}});
-    std::string name = all.source(row);
-    fovea::c::found_path = all.file(row).native();
+    std::string name = opened.source(row);
+    fovea::c::found_path = opened.file(row).native();
     fovea::c::found_source = std::move(name);
     *source = fovea::c::found_source.c_str();
     *path = fovea::c::found_path.c_str();
@@ -186,45 +186,45 @@ fovea_status fovea_collection_source(const fovea_collection* collection, int64_t
 fovea_status fovea_collection_photo(const fovea_collection* collection, int64_t row,
                                     fovea_photo* photo) {
   return guarded([&] {
-    const fovea::Collection& all = opened(collection);
+    const fovea::Collection& opened = open_collection(collection);
     require_pointer(photo, "photo");
-    fovea::c::found_photo = all.photo(row);
-    const fovea::Photo& found = fovea::c::found_photo;
-    *photo = {.source = found.source.c_str(),
-              .path = found.file.c_str(),
-              .captured = found.captured.c_str(),
-              .error = found.error.c_str(),
-              .output = static_cast<std::int64_t>(found.output),
-              .bytes = found.bytes.value_or(-1),
-              .modified = found.modified.value_or(0),
-              .has_modified = found.modified.has_value() ? 1 : 0,
-              .width = found.width,
-              .height = found.height,
-              .is_member = found.is_member ? 1 : 0,
-              .has_changed = found.has_changed ? 1 : 0};
+    fovea::c::found_photo = opened.photo(row);
+    const fovea::Photo& entry = fovea::c::found_photo;
+    *photo = {.source = entry.source.c_str(),
+              .path = entry.file.c_str(),
+              .captured = entry.captured.c_str(),
+              .error = entry.error.c_str(),
+              .output = static_cast<std::int64_t>(entry.output),
+              .bytes = entry.bytes.value_or(-1),
+              .modified = entry.modified.value_or(0),
+              .has_modified = entry.modified.has_value() ? 1 : 0,
+              .width = entry.width,
+              .height = entry.height,
+              .is_member = entry.is_member ? 1 : 0,
+              .has_changed = entry.has_changed ? 1 : 0};
   });
 }
 
 fovea_status fovea_collection_find(const fovea_collection* collection, const char* name,
                                    int64_t* row) {
   return guarded([&] {
-    const fovea::Collection& all = opened(collection);
+    const fovea::Collection& opened = open_collection(collection);
     require_pointers({{name, "name"}, {row, "row"}});
-    const auto found = all.find(name);
-    *row = (found ? found : all.find_file(name)).value_or(-1);
+    const auto named_row = opened.find(name);
+    *row = (named_row ? named_row : opened.find_file(name)).value_or(-1);
   });
 }
 
 fovea_status fovea_collection_embeddings(const fovea_collection* collection, int64_t first,
                                          int64_t count, float* out) {
   return guarded([&] {
-    const fovea::Collection& all = opened(collection);
+    const fovea::Collection& opened = open_collection(collection);
     if (count > 0) {
       require_pointer(out, "out");
     }
-    // An invalid number of rows is refused before `rows` is accessed.
-    const auto numbers = count < 0 || count > all.rows() ? 0 : count * all.dimension();
-    all.read_embeddings(first, count, std::span(out, static_cast<std::size_t>(numbers)));
+    // read_embeddings() throws for an invalid number of rows before it accesses `out`.
+    const auto numbers = count < 0 || count > opened.rows() ? 0 : count * opened.dimension();
+    opened.read_embeddings(first, count, std::span(out, static_cast<std::size_t>(numbers)));
   });
 }
 
@@ -233,22 +233,22 @@ fovea_status fovea_collection_nearest(const fovea_collection* collection, const 
                                       fovea_search_handler handler, void* context, int64_t* rows,
                                       double* scores) {
   return guarded([&] {
-    const fovea::Collection& all = opened(collection);
+    const fovea::Collection& opened = open_collection(collection);
     if (count > 0) {
       require_pointers({{queries, "queries"}, {rows, "rows"}, {scores, "scores"}});
     }
     const std::size_t numbers =
-        fovea::c::numbers_in(count, static_cast<std::size_t>(all.dimension()), "queries");
+        fovea::c::value_count(count, static_cast<std::size_t>(opened.dimension()), "queries");
     fovea::c::SearchRun run(handler, context);
-    const auto found = collection->nearest({queries, numbers}, k,
-                                           {left_out, left_out == nullptr ? 0 : count}, run);
-    const auto places = static_cast<std::size_t>(k);
+    const auto matches = collection->nearest({queries, numbers}, k,
+                                             {left_out, left_out == nullptr ? 0 : count}, run);
+    const auto match_count = static_cast<std::size_t>(k);
     for (std::size_t query = 0; query < count; ++query) {
-      for (std::size_t place = 0; place < places; ++place) {
-        const bool is_there = place < found[query].size();
-        rows[query * places + place] = is_there ? found[query][place].row : -1;
-        scores[query * places + place] =
-            is_there ? found[query][place].score : std::numeric_limits<double>::quiet_NaN();
+      for (std::size_t rank = 0; rank < match_count; ++rank) {
+        const bool has_match = rank < matches[query].size();
+        rows[query * match_count + rank] = has_match ? matches[query][rank].row : -1;
+        scores[query * match_count + rank] =
+            has_match ? matches[query][rank].score : std::numeric_limits<double>::quiet_NaN();
       }
     }
   });
@@ -265,11 +265,12 @@ fovea_status fovea_queries_combine(const float* queries, size_t count, int64_t d
       require_pointers({{terms, "terms"}, {weights, "weights"}});
     }
     const auto width = static_cast<std::size_t>(std::max<std::int64_t>(dimension, 1));
-    static_cast<void>(fovea::c::numbers_in(std::max(count, term_count), width, "vectors"));
-    std::vector<fovea::QueryTerm> all(term_count);
+    static_cast<void>(fovea::c::value_count(std::max(count, term_count), width, "vectors"));
+    std::vector<fovea::QueryTerm> query_terms(term_count);
     for (std::size_t term = 0; term < term_count; ++term) {
-      all[term] = {.vector = {terms + term * width, width}, .weight = weights[term]};
+      query_terms[term] = {.vector = {terms + term * width, width}, .weight = weights[term]};
     }
-    std::ranges::copy(fovea::combine_queries({queries, count * width}, dimension, all), out);
+    std::ranges::copy(fovea::combine_queries({queries, count * width}, dimension, query_terms),
+                      out);
   });
 }

@@ -10,9 +10,9 @@
 namespace fovea::c {
 namespace {
 
-/// Sets the wording of messages to that of C when the library is loaded. The program is built
+/// Sets the wording of messages to that of C++ when the library is loaded. The program is built
 /// without this file.
-const bool speaks_cpp = (set_wording(Wording::kCpp), true);
+const bool has_set_cpp_wording = (set_wording(Wording::kCpp), true);
 std::atomic<bool> is_wording_chosen = false;
 
 thread_local std::string last_error;
@@ -20,21 +20,21 @@ std::atomic<fovea_note_handler> note_handler = nullptr;
 
 }  // namespace
 
-void speak_c() noexcept {
-  if (speaks_cpp && !is_wording_chosen.exchange(true)) {
+void use_c_wording() noexcept {
+  if (has_set_cpp_wording && !is_wording_chosen.exchange(true)) {
     set_wording(Wording::kC);
   }
 }
 
 void set_last_error() noexcept {
   try {
-    last_error = words_of_current_exception();
+    last_error = current_exception_message();
   } catch (...) {
     last_error = "out of memory";  // short enough for the small-string optimisation
   }
 }
 
-void tell(const std::string& note) {
+void send_note(const std::string& note) {
   if (const fovea_note_handler handler = note_handler.load(); handler != nullptr) {
     handler(note.c_str());
   }

@@ -16,13 +16,13 @@
 namespace fovea::c {
 
 /// Sets the wording of messages to that of C, unless another one has been set.
-void speak_c() noexcept;
+void use_c_wording() noexcept;
 
 /// Stores the message of the exception being handled as this thread's fovea_last_error.
 void set_last_error() noexcept;
 
 /// Passes `note` to the handler set with fovea_set_note_handler, if any.
-void tell(const std::string& note);
+void send_note(const std::string& note);
 
 /// Throws fovea::Error when `pointer` is null; `what` names it: "rows".
 inline void require_pointer(const void* pointer, std::string_view what) {
@@ -41,33 +41,34 @@ inline void require_pointers(
 
 /// Returns a span of `count` elements; the pointer may be NULL when `count` is 0.
 template <typename T>
-[[nodiscard]] std::span<T> array_of(T* elements, std::size_t count, std::string_view what) {
+[[nodiscard]] std::span<T> checked_span(T* elements, std::size_t count, std::string_view what) {
   if (count > 0) {
     require_pointer(elements, what);
   }
   return {elements, count};
 }
 
-/// Returns count * width. Throws fovea::Error when so many numbers cannot fit into memory; `what`
+/// Returns count * width. Throws fovea::Error when so many values cannot fit into memory; `what`
 /// names the vectors, for example "queries".
-[[nodiscard]] inline std::size_t numbers_in(std::size_t count, std::size_t width,
-                                            std::string_view what) {
+[[nodiscard]] inline std::size_t value_count(std::size_t count, std::size_t width,
+                                             std::string_view what) {
   if (count > std::numeric_limits<std::ptrdiff_t>::max() / (width * sizeof(float))) {
-    fail("{} {} are more than memory has room for", count, what);
+    fail("not enough memory for {} {}", count, what);
   }
   return count * width;
 }
 
-/// Returns ask(object), or `nothing` when the object is NULL, for functions that return no status.
-template <typename Object, typename Ask>
-auto answer(Object* object, std::invoke_result_t<Ask, Object&> nothing, Ask&& ask) {
-  return object == nullptr ? nothing : ask(*object);
+/// Returns query(object), or `fallback` when the object is NULL, for functions that return no
+/// status.
+template <typename Object, typename Query>
+auto query_or(Object* object, std::invoke_result_t<Query, Object&> fallback, Query&& query) {
+  return object == nullptr ? fallback : query(*object);
 }
 
 /// Runs `body`; what it throws becomes the thread's last error. No exception leaves a C function.
 template <typename Body>
 fovea_status guarded(Body&& body) noexcept {
-  speak_c();
+  use_c_wording();
   try {
     body();
     return FOVEA_OK;

@@ -1,4 +1,4 @@
-// Finds the input order between two states of a job by search.
+// Reconstructs the order of the inputs between two states of a job by a search.
 #include "collection/input_order.hpp"
 
 #include <span>
@@ -10,66 +10,68 @@ namespace {
 
 using Names = std::span<const std::string>;
 
-// Finds an interleaving of two sequences of names whose hash is `wanted`.
-class Mix {
+// Finds an interleaving of row names and failed names that has a given hash.
+class InterleavingSearch {
  public:
-  Mix(Names rows, Names failed, std::uint64_t wanted)
-      : rows_(rows), failed_(failed), wanted_(wanted) {}
+  InterleavingSearch(Names row_names, Names failed_names, std::uint64_t target_hash)
+      : row_names_(row_names), failed_names_(failed_names), target_hash_(target_hash) {}
 
-  [[nodiscard]] bool find(pipeline::NameHash before) {
-    is_failed_.clear();
-    pipeline::NameHash hash = before;
+  /// Returns whether there is one. `initial`: the hash over the names before these.
+  [[nodiscard]] bool run(pipeline::NameHash initial) {
+    failure_flags_.clear();
+    pipeline::NameHash hash = initial;
     std::size_t row = 0;
-    std::size_t failed = 0;
-    while (row < rows_.size() || failed < failed_.size()) {
-      const bool takes_failed = is_failed_next(row, failed);
-      hash.add(takes_failed ? failed_[failed++] : rows_[row++]);
-      is_failed_.push_back(takes_failed);
+    std::size_t failure = 0;
+    while (row < row_names_.size() || failure < failed_names_.size()) {
+      const bool takes_failure = is_failure_next(row, failure);
+      hash.add(takes_failure ? failed_names_[failure++] : row_names_[row++]);
+      failure_flags_.push_back(takes_failure);
     }
-    constexpr std::size_t kMaxNames = 4096;  // each takes a call on the stack
-    if (hash.value() == wanted_) {
+    if (hash.value() == target_hash_) {
       return true;
     }
-    is_failed_.clear();
-    return rows_.size() + failed_.size() <= kMaxNames && search(before, 0, 0);
+    failure_flags_.clear();
+    constexpr std::size_t kMaxNames = 4096;  // limits the depth of the recursion
+    return row_names_.size() + failed_names_.size() <= kMaxNames && search(initial, 0, 0);
   }
-  [[nodiscard]] const std::vector<bool>& is_failed() const { return is_failed_; }
+  [[nodiscard]] const std::vector<bool>& failure_flags() const { return failure_flags_; }
 
  private:
-  // Whether the failed input comes first in the order of a folder.
-  [[nodiscard]] bool is_failed_next(std::size_t row, std::size_t failed) const {
-    return failed < failed_.size() && (row == rows_.size() || failed_[failed] < rows_[row]);
+  // Returns whether byte-wise order, that of a folder, takes the failed input before the row.
+  [[nodiscard]] bool is_failure_next(std::size_t row, std::size_t failure) const {
+    return failure < failed_names_.size() &&
+           (row == row_names_.size() || failed_names_[failure] < row_names_[row]);
   }
 
-  bool search(pipeline::NameHash hash, std::size_t row, std::size_t failed) {
+  bool search(pipeline::NameHash hash, std::size_t row, std::size_t failure) {
     constexpr std::uint64_t kMaxTries = 1'000'000;
     if (++tries_ > kMaxTries) {
       return false;
     }
-    if (row == rows_.size() && failed == failed_.size()) {
-      return hash.value() == wanted_;
+    if (row == row_names_.size() && failure == failed_names_.size()) {
+      return hash.value() == target_hash_;
     }
-    const bool likely = is_failed_next(row, failed);
-    for (const bool takes_failed : {likely, !likely}) {
-      if (takes_failed ? failed == failed_.size() : row == rows_.size()) {
+    const bool first_choice = is_failure_next(row, failure);
+    for (const bool takes_failure : {first_choice, !first_choice}) {
+      if (takes_failure ? failure == failed_names_.size() : row == row_names_.size()) {
         continue;
       }
-      pipeline::NameHash next = hash;
-      next.add(takes_failed ? failed_[failed] : rows_[row]);
-      is_failed_.push_back(takes_failed);
-      if (search(next, row + (takes_failed ? 0 : 1), failed + (takes_failed ? 1 : 0))) {
+      pipeline::NameHash next_hash = hash;
+      next_hash.add(takes_failure ? failed_names_[failure] : row_names_[row]);
+      failure_flags_.push_back(takes_failure);
+      if (search(next_hash, row + (takes_failure ? 0 : 1), failure + (takes_failure ? 1 : 0))) {
         return true;
       }
-      is_failed_.pop_back();
+      failure_flags_.pop_back();
     }
     return false;
   }
 
-  Names rows_;
-  Names failed_;
-  std::uint64_t wanted_;
+  Names row_names_;
+  Names failed_names_;
+  std::uint64_t target_hash_;
   std::uint64_t tries_ = 0;
-  std::vector<bool> is_failed_;
+  std::vector<bool> failure_flags_;
 };
 
 }  // namespace
@@ -79,25 +81,25 @@ std::optional<std::vector<bool>> input_order(
     const std::function<std::string(std::uint64_t)>& row_name,
     const std::function<std::string(std::uint64_t)>& failed_name) {
   std::vector<bool> order;
-  OrderState before{.names = pipeline::NameHash().value()};
+  OrderState previous{.names = pipeline::NameHash().value()};
   for (const OrderState& state : states) {
-    if (state.rows < before.rows || state.failed < before.failed) {
+    if (state.rows < previous.rows || state.failed < previous.failed) {
       return std::nullopt;
     }
-    std::vector<std::string> rows;
-    for (std::uint64_t row = before.rows; row < state.rows; ++row) {
-      rows.push_back(row_name(row));
+    std::vector<std::string> row_names;
+    for (std::uint64_t row = previous.rows; row < state.rows; ++row) {
+      row_names.push_back(row_name(row));
     }
-    std::vector<std::string> failed;
-    for (std::uint64_t number = before.failed; number < state.failed; ++number) {
-      failed.push_back(failed_name(number));
+    std::vector<std::string> failed_names;
+    for (std::uint64_t number = previous.failed; number < state.failed; ++number) {
+      failed_names.push_back(failed_name(number));
     }
-    Mix mix(rows, failed, state.names);
-    if (!mix.find(pipeline::NameHash(before.names))) {
+    InterleavingSearch search(row_names, failed_names, state.names);
+    if (!search.run(pipeline::NameHash(previous.names))) {
       return std::nullopt;
     }
-    order.insert(order.end(), mix.is_failed().begin(), mix.is_failed().end());
-    before = state;
+    order.insert(order.end(), search.failure_flags().begin(), search.failure_flags().end());
+    previous = state;
   }
   return order;
 }

@@ -5,7 +5,7 @@
 
 namespace fovea::collection {
 
-/// merge_outputs, but throws Interrupted when it is stopped.
+/// Implements merge_outputs(); throws Interrupted when it is stopped.
 [[nodiscard]] MergeReport merge(const MergeOptions& options);
 
 }  // namespace fovea::collection

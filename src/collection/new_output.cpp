@@ -1,4 +1,4 @@
-// NewOutput: writes the files of a Replacement.
+// NewOutput: writes the new files into a Replacement.
 #include "collection/new_output.hpp"
 
 #include <algorithm>

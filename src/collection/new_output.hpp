@@ -1,4 +1,4 @@
-// NewOutput: new files of an output, built from rows of others, that replace the old files at once.
+// NewOutput: files of an output, built from rows of others, that replace the old ones atomically.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace fovea::collection {
 
-/// Builds the new files. Add embeddings files first, then errors; then call seal() and
-/// put_in_place().
+/// Builds the new files of an output. Call keep() or add() for each embeddings file and
+/// add_errors() for the failed inputs; then seal() and put_in_place().
 class NewOutput {
  public:
   /// `output`: the output whose files are replaced; it may be empty.
@@ -24,12 +24,12 @@ class NewOutput {
 
   /// Returns the number of embeddings files so far.
   [[nodiscard]] std::uint64_t files() const { return records_.size(); }
-  /// Keeps the output's file of the same number as the next file.
+  /// Takes over an existing file of the output, which must have the number of the next file.
   void keep(const pipeline::FileRecord& record) { records_.push_back(record); }
-  /// Returns a builder for the next file, to be filled and passed back.
+  /// Returns a builder for the next file; fill it and pass it to add().
   [[nodiscard]] ShardBuilder begin_file() const;
   void add(ShardBuilder& file);
-  /// Whether any file is new.
+  /// Returns whether any file was added, rather than kept.
   [[nodiscard]] bool has_new_files() const { return has_new_files_; }
 
   /// Adds complete lines to errors.jsonl.
@@ -47,7 +47,7 @@ class NewOutput {
   pipeline::Manifest manifest_;
   std::vector<pipeline::FileRecord> records_;
   bool has_new_files_ = false;
-  std::unique_ptr<pipeline::SummedFile> errors_;  // until seal()
+  std::unique_ptr<pipeline::SummedFile> errors_;  // null after seal()
 };
 
 }  // namespace fovea::collection

@@ -26,8 +26,8 @@ std::string absolute_name(std::string_view working_folder, std::string_view name
   }
   std::string absolute = std::move(base);
   for (std::size_t position = 0; position < name.size();) {
-    const bool begins_part = absolute.empty() || absolute.back() == '/';
-    if (begins_part && name.substr(position).starts_with("./")) {
+    const bool at_part_start = absolute.empty() || absolute.back() == '/';
+    if (at_part_start && name.substr(position).starts_with("./")) {
       position += std::string_view("./").size();
     } else if (name[position] == '/' && absolute.ends_with('/')) {
       ++position;
@@ -38,24 +38,25 @@ std::string absolute_name(std::string_view working_folder, std::string_view name
   return absolute;
 }
 
-Key key_of(std::string_view absolute) {
+Key name_key(std::string_view absolute) {
   io::Digest sum;
   sum.add(absolute);
   return sum.wide_head();
 }
 
 Key content_key(std::string_view sha256) {
-  constexpr std::size_t kDigits = 16;
-  constexpr std::size_t kAllDigits = 64;
+  constexpr int kBase = 16;
+  constexpr std::size_t kPartDigits = 16;
+  constexpr std::size_t kSumDigits = 64;
   Key key{};
-  bool good = sha256.size() == kAllDigits;
-  for (std::size_t part = 0; good && part < key.size(); ++part) {
-    const char* const first = sha256.data() + part * kDigits;
-    const auto [end, error] = std::from_chars(first, first + kDigits, key[part], kDigits);
-    good = error == std::errc{} && end == first + kDigits;
+  bool is_valid = sha256.size() == kSumDigits;
+  for (std::size_t part = 0; is_valid && part < key.size(); ++part) {
+    const char* const first = sha256.data() + part * kPartDigits;
+    const auto [end, error] = std::from_chars(first, first + kPartDigits, key[part], kBase);
+    is_valid = error == std::errc{} && end == first + kPartDigits;
   }
-  if (!good) {
-    fail("\"{}\" is not a SHA-256 in hexadecimal", sha256);
+  if (!is_valid) {
+    fail("\"{}\" is not a SHA-256 checksum in hexadecimal", sha256);
   }
   return key;
 }

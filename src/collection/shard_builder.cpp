@@ -1,4 +1,4 @@
-// ShardBuilder: copies runs of consecutive rows.
+// ShardBuilder: copies consecutive rows in one piece.
 #include "collection/shard_builder.hpp"
 
 #include <string_view>
@@ -9,9 +9,10 @@ namespace fovea::collection {
 
 void ShardBuilder::add(const StoredRows& rows, std::size_t row, const PhotoLine* photo) {
   constexpr std::size_t kMaxRunRows = 1024;
-  const bool continues = photo == nullptr && run_rows_ == &rows && row == run_first_ + run_count_ &&
-                         run_count_ < kMaxRunRows && rows.part_of(row) == rows.part_of(run_first_);
-  if (!continues) {
+  const bool continues_run = photo == nullptr && run_rows_ == &rows &&
+                             row == run_first_ + run_count_ && run_count_ < kMaxRunRows &&
+                             rows.part_of(row) == rows.part_of(run_first_);
+  if (!continues_run) {
     flush();
     run_rows_ = &rows;
     run_first_ = row;
@@ -31,7 +32,7 @@ void ShardBuilder::add(const StoredRows& rows, std::size_t row, const PhotoLine*
   if (layout_.has_index()) {
     rows.read(row, 1, bytes);
   } else {
-    text = with_embedding_of(text, rows.lines(row, 1));
+    text = with_embedding(text, rows.lines(row, 1));
   }
   file_.append(bytes, text);
   run_count_ = 0;
@@ -42,13 +43,13 @@ void ShardBuilder::flush() {
     return;
   }
   stop_.poll();
-  const std::string old = run_rows_->lines(run_first_, run_count_);
+  const std::string old_lines = run_rows_->lines(run_first_, run_count_);
   std::string lines;
-  lines.reserve(old.size());
+  lines.reserve(old_lines.size());
   std::uint64_t number = count_ - run_count_;
-  for (std::string_view rest = old; !rest.empty();) {
+  for (std::string_view rest = old_lines; !rest.empty();) {
     const std::size_t end = rest.find('\n') + 1;
-    lines += renumbered(rest.substr(0, end), number++);
+    lines += renumber_line(rest.substr(0, end), number++);
     rest.remove_prefix(end);
   }
   std::vector<std::byte> bytes;

@@ -14,9 +14,9 @@
 
 namespace fovea::collection {
 
-/// The changed fields of a photo in the index line of its row.
+/// Fields of an index line that change when a photo keeps its row.
 struct PhotoLine {
-  std::string source;  // as bytes
+  std::string source;  // the raw name
   std::optional<io::FileStamp> file;
   std::string sha256;
 };
@@ -27,13 +27,13 @@ class ShardBuilder {
                std::uint64_t number, StopFlag stop)
       : layout_(layout), file_(std::move(folder), layout, number), stop_(stop) {}
 
-  /// Appends a row with its bytes as they are, and its line with another number. `rows` must live
-  /// until commit(). Throws Interrupted.
+  /// Appends a row with its bytes unchanged. Its index line gets the new row number, and the fields
+  /// of `photo` unless that is null. `rows` must live until commit(). Throws Interrupted.
   void add(const StoredRows& rows, std::size_t row, const PhotoLine* photo = nullptr);
 
   [[nodiscard]] std::uint64_t rows() const { return count_; }
 
-  /// Renames the files to their final names. To be called once, last.
+  /// Renames the files to their final names. Must be the last call.
   pipeline::FileRecord commit();
 
  private:
@@ -43,7 +43,7 @@ class ShardBuilder {
   pipeline::ShardFile file_;
   StopFlag stop_;
   std::uint64_t count_ = 0;
-  // Rows that follow each other are copied at once.
+  // The run of consecutive rows to be copied by flush().
   const StoredRows* run_rows_ = nullptr;
   std::size_t run_first_ = 0;
   std::size_t run_count_ = 0;

@@ -1,4 +1,4 @@
-// StoredRows: reads complete indexes, and rows on demand.
+// StoredRows: reads indexes into memory, and rows and lines on demand.
 #include "collection/stored_rows.hpp"
 
 #include <algorithm>
@@ -15,18 +15,19 @@
 namespace fovea::collection {
 namespace {
 
-constexpr std::string_view kBeforeRow = "{\"row\": ";
-constexpr std::string_view kBeforeEmbedding = ", \"embedding\": [";
+constexpr std::string_view kRowKey = "{\"row\": ";
+constexpr std::string_view kEmbeddingKey = ", \"embedding\": [";
 
-// The part of a line that is as in an index. Nothing in an embedding can be taken for its key.
+// Returns a line of the text format without its embedding, which is a line of an index. The last
+// match is the key, since an embedding holds only numbers.
 std::string index_part(std::string_view line) {
-  const std::size_t end = line.rfind(kBeforeEmbedding);
+  const std::size_t end = line.rfind(kEmbeddingKey);
   return end == std::string_view::npos ? std::string(line) : std::string(line.substr(0, end)) + "}";
 }
 
 }  // namespace
 
-std::uint64_t name_sum(std::string_view name) {
+std::uint64_t name_hash(std::string_view name) {
   pipeline::NameHash hash;
   hash.add(name);
   return hash.value();
@@ -39,8 +40,9 @@ StoredRows::StoredRows(std::shared_ptr<const io::Folder> folder, const pipeline:
       working_folder_(manifest.identity.working_folder) {
   const pipeline::JobState& state = manifest.state;
   if (state.rows > std::numeric_limits<std::uint32_t>::max()) {
-    fail("{}: has {} rows; at most {} are supported here", io::escape(folder_->path().native()),
-         state.rows, std::numeric_limits<std::uint32_t>::max());
+    fail("{}: cannot process an output of {} rows; at most {} are supported",
+         io::escape(folder_->path().native()), state.rows,
+         std::numeric_limits<std::uint32_t>::max());
   }
   rows_.reserve(state.rows);
   for (std::uint64_t number = 0; number < state.shards; ++number) {
@@ -60,31 +62,31 @@ StoredRows::StoredRows(std::shared_ptr<const io::Folder> folder, const pipeline:
   std::ranges::sort(by_content_);
 }
 
-void StoredRows::add_part(std::uint64_t number, bool is_complete, std::uint64_t most_rows,
+void StoredRows::add_part(std::uint64_t number, bool is_complete, std::uint64_t max_rows,
                           StopFlag stop) {
   const std::string data = layout_.data_file(number);
   const std::string lines = layout_.has_index() ? layout_.index_file(number) : data;
-  const auto found = [&](const std::string& name) {
+  const auto current_name = [&](const std::string& name) {
     return is_complete ? name : io::PartialFile::left_as(*folder_, name);
   };
-  StoredPart part{.data_file = found(data),
-                  .line_file = found(lines),
+  StoredPart part{.data_file = current_name(data),
+                  .line_file = current_name(lines),
                   .first = rows_.size(),
                   .is_complete = is_complete};
   const pipeline::StoredFile& index = file(part.line_file);
   index.each_line(index.size(), stop, [&](std::string_view text, std::uint64_t number) {
-    if (part.count == most_rows) {
-      return;  // the rest of a growing file was not counted before a kill
+    if (part.count == max_rows) {
+      return;  // a killed job may have written lines that its manifest does not count
     }
     try {
       const pipeline::IndexLine line =
           pipeline::parse_index_line(layout_.has_index() ? std::string(text) : index_part(text));
       if (line.row != part.count) {
-        fail("is for row {}, expected row {}", line.row, part.count);
+        fail("the row number is {}, expected {}", line.row, part.count);
       }
-      StoredRow row{.photo = key_of(absolute_name(working_folder_, line.source)),
-                    .name = name_sum(line.source),
-                    .line_at = part.lines_end};
+      StoredRow row{.photo = name_key(absolute_name(working_folder_, line.source)),
+                    .name_hash = name_hash(line.source),
+                    .line_offset = part.line_bytes};
       if (line.file) {
         row.bytes = line.file->bytes;
         row.modified_ns = line.file->modified_ns;
@@ -97,32 +99,32 @@ void StoredRows::add_part(std::uint64_t number, bool is_complete, std::uint64_t 
       lost_range_.push_back(line.lost_range);
     } catch (const Error& error) {
       rethrow_unless_finding(error);
-      fail("{}: line {}: {}", index.shown(), number, error.what());
+      fail("{}: line {}: {}", index.display_path(), number, error.what());
     }
     ++part.count;
-    part.lines_end += text.size() + 1;
+    part.line_bytes += text.size() + 1;
   });
   parts_.push_back(std::move(part));
 }
 
 std::size_t StoredRows::part_of(std::size_t row) const {
-  const auto after = std::ranges::upper_bound(parts_, row, {}, &StoredPart::first);
-  // A part without rows begins at the same row as the next part.
-  return static_cast<std::size_t>(std::distance(parts_.begin(), after)) - 1;
+  // An empty part begins at the same row as the next one; this takes the last of them.
+  const auto next_part = std::ranges::upper_bound(parts_, row, {}, &StoredPart::first);
+  return static_cast<std::size_t>(std::distance(parts_.begin(), next_part)) - 1;
 }
 
-std::span<const std::uint32_t> StoredRows::of_photo(const Key& photo) const {
-  const auto same = std::ranges::equal_range(
+std::span<const std::uint32_t> StoredRows::rows_of_photo(const Key& photo) const {
+  const auto matches = std::ranges::equal_range(
       by_photo_, photo, {}, [this](std::uint32_t row) { return rows_[row].photo; });
-  return {same.begin(), same.end()};
+  return {matches.begin(), matches.end()};
 }
 
-std::optional<std::size_t> StoredRows::of_content(const Key& content) const {
-  const auto found = std::ranges::lower_bound(by_content_, std::pair(content, std::uint32_t{0}));
-  if (found == by_content_.end() || found->first != content) {
+std::optional<std::size_t> StoredRows::row_with_content(const Key& content) const {
+  const auto match = std::ranges::lower_bound(by_content_, std::pair(content, std::uint32_t{0}));
+  if (match == by_content_.end() || match->first != content) {
     return std::nullopt;
   }
-  return found->second;
+  return match->second;
 }
 
 bool StoredRows::has_content(std::size_t row, const Key& content) const {
@@ -132,21 +134,22 @@ bool StoredRows::has_content(std::size_t row, const Key& content) const {
 
 const pipeline::StoredFile& StoredRows::file(const std::string& name) const {
   constexpr std::size_t kMaxOpenFiles = 32;
-  const auto found = open_.find(name);
-  if (found != open_.end()) {
-    return found->second;
+  const auto entry = open_files_.find(name);
+  if (entry != open_files_.end()) {
+    return entry->second;
   }
-  if (open_.size() >= kMaxOpenFiles) {
-    open_.clear();
+  if (open_files_.size() >= kMaxOpenFiles) {
+    open_files_.clear();
   }
-  return open_.emplace(name, pipeline::StoredFile(*folder_, name)).first->second;
+  return open_files_.emplace(name, pipeline::StoredFile(*folder_, name)).first->second;
 }
 
 std::string StoredRows::lines(std::size_t row, std::size_t count) const {
   const StoredPart& part = parts_[part_of(row)];
   const std::size_t end = row + count;
-  const std::uint64_t to = end < part.first + part.count ? rows_[end].line_at : part.lines_end;
-  std::string text = file(part.line_file).text(rows_[row].line_at, to, {});
+  const std::uint64_t end_offset =
+      end < part.first + part.count ? rows_[end].line_offset : part.line_bytes;
+  std::string text = file(part.line_file).text(rows_[row].line_offset, end_offset, {});
   if (!text.ends_with('\n')) {
     text += '\n';
   }
@@ -164,24 +167,24 @@ void StoredRows::read(std::size_t row, std::size_t count, std::vector<std::byte>
     return;
   }
   const StoredPart& part = parts_[part_of(row)];
-  const std::uint64_t from = layout_.header_bytes() + (row - part.first) * layout_.row_bytes();
+  const std::uint64_t begin = layout_.header_bytes() + (row - part.first) * layout_.row_bytes();
   file(part.data_file)
-      .read(from, from + count * layout_.row_bytes(), {}, [&](std::span<const std::byte> piece) {
+      .read(begin, begin + count * layout_.row_bytes(), {}, [&](std::span<const std::byte> piece) {
         rows.insert(rows.end(), piece.begin(), piece.end());
       });
 }
 
-std::string renumbered(std::string_view line, std::uint64_t row) {
-  const std::size_t end = line.find_first_not_of("0123456789", kBeforeRow.size());
-  if (!line.starts_with(kBeforeRow) || end == std::string_view::npos) {
-    fail("a line of an index does not begin with its row");
+std::string renumber_line(std::string_view line, std::uint64_t row) {
+  const std::size_t end = line.find_first_not_of("0123456789", kRowKey.size());
+  if (!line.starts_with(kRowKey) || end == std::string_view::npos) {
+    fail("an index line does not begin with its row number");
   }
-  return fmt::format("{}{}{}", kBeforeRow, row, line.substr(end));
+  return fmt::format("{}{}{}", kRowKey, row, line.substr(end));
 }
 
-std::string with_embedding_of(std::string_view index_line, std::string_view text) {
+std::string with_embedding(std::string_view index_line, std::string_view text) {
   index_line.remove_suffix(std::string_view("}\n").size());
-  return std::string(index_line) + std::string(text.substr(text.rfind(kBeforeEmbedding)));
+  return std::string(index_line) + std::string(text.substr(text.rfind(kEmbeddingKey)));
 }
 
 }  // namespace fovea::collection

@@ -1,4 +1,4 @@
-// Update: computes missing rows in a separate folder, and then replaces the files that change.
+// Update: computes missing rows in a separate folder, and then replaces the changed files.
 #include "collection/update.hpp"
 
 #include <algorithm>
@@ -15,11 +15,12 @@ namespace fovea::collection {
 namespace {
 
 constexpr const char* kRowsFolder = "rows";
-constexpr std::chrono::milliseconds kMinInterval{50};
+constexpr std::chrono::milliseconds kCheckpointInterval{50};
 
 }  // namespace
 
-// Passes batches on, and reports the outcome of each input to the reconciler.
+// Writes batches to the output of computed rows, and reports each input's outcome to the
+// reconciler.
 class Update::Staging final : public pipeline::Output {
  public:
   Staging(pipeline::FolderOutput& rows, Reconciler& reconciler)
@@ -49,8 +50,8 @@ Update::Update(pipeline::FolderOutput& output, const pipeline::JobIdentity& iden
       options_(std::move(options)),
       base_(output.folder(), output.manifest(), options_.stop),
       rows_(open_staging(identity)),
-      staged_before_(rows_->folder(), rows_->manifest(), options_.stop),
-      reconciler_(base_, staged_before_, identity.working_folder, options_.checksum),
+      previous_rows_(rows_->folder(), rows_->manifest(), options_.stop),
+      reconciler_(base_, previous_rows_, identity.working_folder, options_.checksum),
       errors_before_(rows_->state().errors_bytes) {
   rows_->begin();
   staging_ = std::make_unique<Staging>(*rows_, reconciler_);
@@ -63,8 +64,8 @@ std::unique_ptr<pipeline::FolderOutput> Update::open_staging(
   const auto folder =
       output_.folder()->make_folder(pipeline::kUpdateFolder)->make_folder(kRowsFolder);
   const auto open = [&](bool overwrite) {
-    return std::make_unique<pipeline::FolderOutput>(folder, identity, overwrite, kMinInterval,
-                                                    options_.stop);
+    return std::make_unique<pipeline::FolderOutput>(folder, identity, overwrite,
+                                                    kCheckpointInterval, options_.stop);
   };
   std::string problem;
   try {
@@ -73,14 +74,14 @@ std::unique_ptr<pipeline::FolderOutput> Update::open_staging(
     if (same_names && !rows->state().finished && !rows->state().retrying) {
       return rows;
     }
-    problem = "they are of another run";
+    problem = "they belong to another run";
   } catch (const Error& error) {
     rethrow_unless_finding(error);
     problem = error.what();
   }
   if (options_.on_note) {
     options_.on_note(
-        fmt::format("the rows that an interrupted update left are computed again: {}", problem));
+        fmt::format("the rows computed by an interrupted update are computed again: {}", problem));
   }
   return open(true);
 }
@@ -90,7 +91,7 @@ void Update::select(pipeline::InputStream& inputs) {
 }
 
 pipeline::ContentCheck Update::contents() const {
-  if (!options_.checksum && !base_.knows_contents()) {
+  if (!options_.checksum && !base_.has_contents()) {
     return {};
   }
   return {.sum = true,
@@ -101,7 +102,7 @@ pipeline::Output& Update::staging() {
   return *staging_;
 }
 
-bool Update::stays(const StoredPart& part) const {
+bool Update::is_unchanged(const StoredPart& part) const {
   for (std::size_t row = part.first; row < part.first + part.count; ++row) {
     const std::uint32_t number = reconciler_.entry_of_row()[row];
     if (number == Entry::kNone) {
@@ -118,14 +119,14 @@ bool Update::stays(const StoredPart& part) const {
 void Update::write_shards(const StoredRows& staged, NewOutput& files) {
   const std::vector<Entry>& entries = reconciler_.entries();
   const auto has_row = [](const Entry& entry) { return entry.origin != Entry::Origin::kFailed; };
-  const auto entry_of = [&](std::size_t row) -> const Entry* {
+  const auto row_entry = [&](std::size_t row) -> const Entry* {
     const std::uint32_t number = reconciler_.entry_of_row()[row];
     return number != Entry::kNone && has_row(entries[number]) ? &entries[number] : nullptr;
   };
-  const auto rows_left = [&](const StoredPart& part) {
+  const auto remaining_rows = [&](const StoredPart& part) {
     std::uint64_t rows = 0;
     for (std::size_t row = part.first; row < part.first + part.count; ++row) {
-      rows += entry_of(row) != nullptr ? 1 : 0;
+      rows += row_entry(row) != nullptr ? 1 : 0;
     }
     return rows;
   };
@@ -144,31 +145,32 @@ void Update::write_shards(const StoredRows& staged, NewOutput& files) {
     }
   };
   std::span<const StoredPart> parts = base_.parts();
-  while (parts.size() > 1 && rows_left(parts.back()) == 0) {
+  while (parts.size() > 1 && remaining_rows(parts.back()) == 0) {
     parts = parts.first(parts.size() - 1);
   }
   for (const StoredPart& part : parts) {
-    const bool takes_more = &part == &parts.back() && next_new != entries.end() &&
-                            rows_left(part) < identity_.shard_rows;
-    if (!takes_more && stays(part)) {
+    const bool is_extended = &part == &parts.back() && next_new != entries.end() &&
+                             remaining_rows(part) < identity_.shard_rows;
+    if (!is_extended && is_unchanged(part)) {
       files.keep(output_.files().at(files.files()));
       continue;
     }
     ShardBuilder shard = files.begin_file();
     for (std::size_t row = part.first; row < part.first + part.count; ++row) {
-      if (const Entry* const entry = entry_of(row)) {
+      if (const Entry* const entry = row_entry(row)) {
         add(shard, *entry);
       }
     }
-    if (takes_more) {
+    if (is_extended) {
       fill(shard);
     }
     files.add(shard);
   }
+  // An output without rows still has one file, with an empty array.
   while (next_new != entries.end() || files.files() == 0) {
     ShardBuilder shard = files.begin_file();
     fill(shard);
-    files.add(shard);  // without any row the output is an empty array
+    files.add(shard);
   }
 }
 
@@ -180,32 +182,36 @@ void Update::write_errors(NewOutput& files) const {
 }
 
 std::uint64_t Update::lost_range(const StoredRows& staged) const {
-  std::uint64_t now = 0;
-  std::uint64_t unchanged = 0;
+  std::uint64_t marked = 0;
+  std::uint64_t kept = 0;
   for (const Entry& entry : reconciler_.entries()) {
     if (entry.origin != Entry::Origin::kFailed) {
       const bool is_base = entry.origin == Entry::Origin::kBase;
-      unchanged += is_base ? 1 : 0;
-      now += (is_base ? base_ : staged).lost_range(entry.row) ? 1 : 0;
+      kept += is_base ? 1 : 0;
+      marked += (is_base ? base_ : staged).lost_range(entry.row) ? 1 : 0;
     }
   }
-  // Earlier versions counted such rows, but did not say which they are.
-  std::uint64_t told = 0;
+  // Earlier versions counted such rows in the manifest without a mark in their index lines. These
+  // are assumed to be among the rows that are kept.
+  std::uint64_t marked_before = 0;
   for (std::size_t row = 0; row < base_.size(); ++row) {
-    told += base_.lost_range(row) ? 1 : 0;
+    marked_before += base_.lost_range(row) ? 1 : 0;
   }
-  const std::uint64_t counted = output_.state().lost_range;
-  return now + std::min(counted - std::min(told, counted), unchanged);
+  const std::uint64_t counted_before = output_.state().lost_range;
+  return marked + std::min(counted_before - std::min(marked_before, counted_before), kept);
 }
 
-bool Update::is_as_it_was(const NewOutput& files, const pipeline::JobState& is) const {
-  const pipeline::Manifest& old = output_.manifest();
-  const pipeline::JobState& was = old.state;
-  return !files.has_new_files() && was.finished && was.shards == is.shards && was.rows == is.rows &&
-         was.inputs == is.inputs && was.names == is.names && was.errors_bytes == is.errors_bytes &&
-         was.errors_sum == is.errors_sum && was.lost_range == is.lost_range &&
-         old.identity.missing.numbers.empty() &&
-         old.identity.working_folder == identity_.working_folder;
+bool Update::is_output_unchanged(const NewOutput& files,
+                                 const pipeline::JobState& new_state) const {
+  const pipeline::Manifest& old_manifest = output_.manifest();
+  const pipeline::JobState& old_state = old_manifest.state;
+  return !files.has_new_files() && old_state.finished && old_state.shards == new_state.shards &&
+         old_state.rows == new_state.rows && old_state.inputs == new_state.inputs &&
+         old_state.names == new_state.names && old_state.errors_bytes == new_state.errors_bytes &&
+         old_state.errors_sum == new_state.errors_sum &&
+         old_state.lost_range == new_state.lost_range &&
+         old_manifest.identity.missing.numbers.empty() &&
+         old_manifest.identity.working_folder == identity_.working_folder;
 }
 
 UpdateCounts Update::finish(const std::vector<std::string>& empty_folders,
@@ -219,15 +225,15 @@ UpdateCounts Update::finish(const std::vector<std::string>& empty_folders,
   }
   const StoredRows staged(rows_->folder(), rows_->manifest(), options_.stop);
   pipeline::JobIdentity identity = identity_;
-  if (const auto& old = output_.manifest().identity;
-      old.working_folder == identity.working_folder) {
-    identity.model = old.model;
+  if (const auto& old_identity = output_.manifest().identity;
+      old_identity.working_folder == identity.working_folder) {
+    identity.model = old_identity.model;
   }
   NewOutput files(output_, identity, options_.stop);
   write_shards(staged, files);
   write_errors(files);
   const pipeline::JobState& state = files.seal(reconciler_.names(), lost_range(staged));
-  if (is_as_it_was(files, state)) {
+  if (is_output_unchanged(files, state)) {
     output_.set_left_out(left_out);
     output_.folder()->remove_folder(pipeline::kUpdateFolder);
   } else {

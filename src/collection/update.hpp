@@ -21,8 +21,8 @@
 namespace fovea::collection {
 
 struct UpdateOptions {
-  bool checksum = false;                       // see EmbedOptions
-  std::optional<std::uint64_t> max_drop = {};  // see EmbedOptions
+  bool checksum = false;                       // as in EmbedOptions
+  std::optional<std::uint64_t> max_drop = {};  // as in EmbedOptions
   std::function<void(std::string_view)> on_note = {};
   StopFlag stop = {};
 };
@@ -30,13 +30,14 @@ struct UpdateOptions {
 /// Missing rows are computed into `.update/rows`, an output that a later run can resume. finish()
 /// then replaces all changed files together. Until then, the output is unchanged.
 ///
-/// The order of rows: those that stay keep their order, the row of a photo that has changed stays
-/// in its place, and rows of new photos come last, in input order. An embeddings file is not
-/// touched when none of its rows is changed or dropped. The last file is filled up; a file that
-/// loses all its rows stays as an empty array unless it is the last.
+/// Existing rows keep their order, also those of changed photos, which are replaced in place. Rows
+/// of new photos come last, in input order, and fill up the last file before new ones are added. An
+/// embeddings file whose rows all stay is left untouched. A file that loses all its rows becomes an
+/// empty array, or is removed when it is the last.
 class Update {
  public:
-  /// `output`: opened, proven and locked, but not begun; finished or not. `identity`: of this run.
+  /// `output`: opened, verified and locked; begin() is not called yet. `identity`: that of this
+  /// run.
   Update(pipeline::FolderOutput& output, const pipeline::JobIdentity& identity,
          UpdateOptions options);
   ~Update();
@@ -44,13 +45,13 @@ class Update {
   /// Selects only the inputs that must be read.
   void select(pipeline::InputStream& inputs);
   [[nodiscard]] pipeline::ContentCheck contents() const;
-  /// Returns the output for computed rows.
+  /// Returns the output to which computed rows are written.
   [[nodiscard]] pipeline::Output& staging();
-  /// Returns the number of inputs so far that keep their rows.
+  /// Returns how many inputs so far keep their rows.
   [[nodiscard]] std::uint64_t unchanged() const { return reconciler_.unchanged(); }
 
   /// Replaces the changed files after the last input. Throws fovea::Error, and changes nothing,
-  /// when that is unsafe (Reconciler::end, UpdateOptions::max_drop).
+  /// when that could lose rows by mistake (see Reconciler::end() and UpdateOptions::max_drop).
   UpdateCounts finish(const std::vector<std::string>& empty_folders, const FileCounts& left_out);
 
  private:
@@ -58,20 +59,21 @@ class Update {
 
   [[nodiscard]] std::unique_ptr<pipeline::FolderOutput> open_staging(
       const pipeline::JobIdentity& identity);
-  [[nodiscard]] bool stays(const StoredPart& part) const;
+  [[nodiscard]] bool is_unchanged(const StoredPart& part) const;
   void write_shards(const StoredRows& staged, NewOutput& files);
   [[nodiscard]] std::uint64_t lost_range(const StoredRows& staged) const;
-  [[nodiscard]] bool is_as_it_was(const NewOutput& files, const pipeline::JobState& is) const;
+  [[nodiscard]] bool is_output_unchanged(const NewOutput& files,
+                                         const pipeline::JobState& new_state) const;
   void write_errors(NewOutput& files) const;
 
   pipeline::FolderOutput& output_;
   pipeline::JobIdentity identity_;
   UpdateOptions options_;
   StoredRows base_;
-  std::unique_ptr<pipeline::FolderOutput> rows_;  // in .update
-  StoredRows staged_before_;
+  std::unique_ptr<pipeline::FolderOutput> rows_;  // in `.update/rows`
+  StoredRows previous_rows_;
   Reconciler reconciler_;
-  std::uint64_t errors_before_;  // bytes of its errors.jsonl
+  std::uint64_t errors_before_;  // the size of the errors.jsonl of rows_ when the update begins
   std::unique_ptr<Staging> staging_;
 };
 

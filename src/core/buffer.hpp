@@ -51,7 +51,7 @@ class AlignedBuffer {
 
 /// Makes `buffer` hold at least `count` elements; previous contents are lost.
 template <typename T>
-T* grown(AlignedBuffer<T>& buffer, std::integral auto count) {
+T* ensure_size(AlignedBuffer<T>& buffer, std::integral auto count) {
   if (buffer.size() < static_cast<std::size_t>(count)) {
     buffer = AlignedBuffer<T>(static_cast<std::size_t>(count));
   }

@@ -39,10 +39,10 @@ double group_quota(const fs::path& group) {
 
 std::vector<fs::path> control_groups(const fs::path& root, std::string_view controller) {
   const fs::path mounts = root / "sys/fs/cgroup";
-  std::vector<fs::path> found;
+  std::vector<fs::path> folders;
   const auto add = [&](const fs::path& mount, std::string_view group) {
     for (fs::path path = fs::path(group).relative_path();; path = path.parent_path()) {
-      found.push_back(mount / path);
+      folders.push_back(mount / path);
       if (path.empty()) {
         return;
       }
@@ -66,15 +66,15 @@ std::vector<fs::path> control_groups(const fs::path& root, std::string_view cont
       add(mounts / controllers, group);
     }
   }
-  return found;
+  return folders;
 }
 
 double cpu_quota(const fs::path& root) {
-  double least = kNoQuota;
+  double lowest = kNoQuota;
   for (const fs::path& group : control_groups(root, "cpu")) {
-    least = std::min(least, group_quota(group));
+    lowest = std::min(lowest, group_quota(group));
   }
-  return least;
+  return lowest;
 }
 
 int threads_within(const fs::path& root) {

@@ -8,9 +8,9 @@
 namespace fovea {
 
 /// Returns the folders of this process's group for a controller ("memory", "cpu") and of all its
-/// parent groups, in versions 2 and 1; a folder may not exist. Inside a container the path may be
-/// the one on the host; then only the last folder, the mount point, exists and is the group. `root`
-/// replaces / in tests.
+/// parent groups, for cgroup versions 2 and 1. Some of them may not exist: inside a container the
+/// path may be that of the host, so only the last folder, the mount point, exists and is the group.
+/// `root` replaces / in tests.
 [[nodiscard]] std::vector<std::filesystem::path> control_groups(const std::filesystem::path& root,
                                                                 std::string_view controller);
 

@@ -1,4 +1,4 @@
-// Converts arrays of numbers to float32 and from it.
+// Converts arrays of numbers to and from float32.
 #include "core/convert.hpp"
 
 #include <algorithm>

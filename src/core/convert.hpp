@@ -1,4 +1,4 @@
-// Converts numbers to float32 and back.
+// Conversions of arrays to and from float32.
 #pragma once
 
 #include <cstdint>

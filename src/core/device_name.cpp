@@ -12,12 +12,12 @@
 namespace fovea {
 namespace {
 
-constexpr std::string_view kEmulator = "emu:";
+constexpr std::string_view kEmulatorPrefix = "emu:";
 
 }  // namespace
 
 std::optional<DeviceName> parse_device(std::string_view name, gpu::Archs archs) {
-  constexpr std::string_view kNumbered = "cuda:";
+  constexpr std::string_view kCudaPrefix = "cuda:";
   for (const auto& [word, kind] : {std::pair{"auto", DeviceKind::kAuto},
                                    {"cpu", DeviceKind::kCpu},
                                    {"cuda", DeviceKind::kCuda}}) {
@@ -29,15 +29,15 @@ std::optional<DeviceName> parse_device(std::string_view name, gpu::Archs archs) 
     return DeviceName{DeviceKind::kEmulator, gpu::kDefaultArch};
   }
   for (const gpu::Arch& arch : archs) {
-    if (!arch.target.empty() && name.starts_with(kEmulator) &&
-        name.substr(kEmulator.size()) == arch.target) {
+    if (!arch.target.empty() && name.starts_with(kEmulatorPrefix) &&
+        name.substr(kEmulatorPrefix.size()) == arch.target) {
       return DeviceName{DeviceKind::kEmulator, arch.number};
     }
   }
-  if (!name.starts_with(kNumbered)) {
+  if (!name.starts_with(kCudaPrefix)) {
     return std::nullopt;
   }
-  const std::optional<int> number = parse_number<int>(name.substr(kNumbered.size()));
+  const std::optional<int> number = parse_number<int>(name.substr(kCudaPrefix.size()));
   if (!number || *number < 0) {
     return std::nullopt;
   }
@@ -57,7 +57,7 @@ std::vector<std::string> emulated_targets(gpu::Archs archs) {
 std::vector<std::string> emulator_names(gpu::Archs archs) {
   std::vector<std::string> names = {"emu"};
   for (const std::string& target : emulated_targets(archs)) {
-    names.push_back(std::string(kEmulator) + target);
+    names.push_back(std::string(kEmulatorPrefix) + target);
   }
   return names;
 }
@@ -73,7 +73,7 @@ std::string emulator_name(int arch, gpu::Archs archs) {
   if (row == nullptr || row->target.empty()) {
     fail("the emulator has no sm_{}; there are {}", arch, listed(emulated_targets(archs), "and"));
   }
-  return std::string(kEmulator) + std::string(row->target);
+  return std::string(kEmulatorPrefix) + std::string(row->target);
 }
 
 }  // namespace fovea

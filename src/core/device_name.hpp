@@ -23,8 +23,8 @@ struct DeviceName {
   }
 };
 
-/// Device names listed in messages for an invalid one. The emulator is for kernel development, so
-/// only commands for that list its names.
+/// Valid device names, as listed in messages about invalid ones. The emulator is for kernel
+/// development, so only the commands for kernel development list its names.
 inline constexpr std::string_view kDeviceNames = "auto, cpu, cuda or cuda:N";
 
 /// Parses a device name. "cuda" is the first GPU, "emu" the emulator of gpu::kDefaultArch. Returns

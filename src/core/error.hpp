@@ -1,4 +1,5 @@
-// Raising fovea::Error with a formatted message, and two kinds of it that callers tell apart.
+// Functions that throw fovea::Error with a formatted message, and two subclasses that callers
+// distinguish.
 #pragma once
 
 #include <string>
@@ -44,8 +45,8 @@ inline void rethrow_unless_finding(const Error& error) {
   }
 }
 
-/// Returns a message for users about the exception being handled, of any type; replaces texts of
-/// the standard library such as "vector::reserve".
-[[nodiscard]] std::string words_of_current_exception();
+/// Returns a message for users about the exception being handled, whatever its type. Replaces
+/// messages of the standard library such as "vector::reserve".
+[[nodiscard]] std::string current_exception_message();
 
 }  // namespace fovea

@@ -11,22 +11,21 @@
 
 namespace fovea {
 
-std::string words_of_current_exception() {
+std::string current_exception_message() {
   try {
     throw;
   } catch (const Error& error) {
     return error.what();
   } catch (const std::bad_alloc&) {
-    return "there is not enough memory for this; free some, raise the limit, or ask for fewer "
-           "threads and smaller batches";
+    return "not enough memory; free some, raise the limit, or use fewer threads or smaller batches";
   } catch (const std::length_error&) {
-    return "this is more than memory has room for";
+    return "not enough memory: the requested size exceeds the address space";
   } catch (const std::filesystem::filesystem_error& error) {
     return fmt::format("{}: {}", error.path1().native(), error.code().message());
   } catch (const std::exception& error) {
     return fmt::format("internal error: {}", error.what());
   } catch (...) {
-    return "internal error of an unknown kind";
+    return "internal error: unknown exception";
   }
 }
 

@@ -6,9 +6,9 @@
 
 namespace fovea {
 
-/// Bytes of memory to use: the lowest of the machine's memory, the limits of the control groups of
-/// the process (versions 2 and 1, and the groups around it) and its limit of address space. `root`
-/// is for tests: the folder that stands for /.
+/// Bytes of memory that this process may use: the minimum of the machine's memory, the limits of
+/// the process's control group and its parents (versions 2 and 1), and the address space limit.
+/// `root` replaces / in tests.
 [[nodiscard]] std::uint64_t memory_limit(const std::filesystem::path& root = "/");
 
 }  // namespace fovea

@@ -12,20 +12,20 @@ MemoryPool::Lease MemoryPool::take(std::size_t bytes, StopFlag stop) {
   // A flag that a signal handler sets cannot wake a waiting thread, so the thread polls it.
   constexpr std::chrono::milliseconds kStopInterval{50};
   std::unique_lock lock(mutex_);
-  const std::size_t number = next_number_++;
-  waiting_.insert(number);
-  bool stopped = false;
-  while (!stopped && (*waiting_.begin() != number || free_ < bytes)) {
+  const std::size_t ticket = next_number_++;
+  waiting_.insert(ticket);
+  bool is_stopped = false;
+  while (!is_stopped && (*waiting_.begin() != ticket || free_ < bytes)) {
     changed_.wait_for(lock, kStopInterval);
-    stopped = stop.is_set();
+    is_stopped = stop.is_set();
   }
-  waiting_.erase(number);
-  if (!stopped) {
+  waiting_.erase(ticket);
+  if (!is_stopped) {
     free_ -= bytes;
   }
   lock.unlock();
   changed_.notify_all();
-  if (stopped) {
+  if (is_stopped) {
     throw Interrupted();
   }
   return {*this, bytes};

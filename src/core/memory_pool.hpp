@@ -41,8 +41,8 @@ class MemoryPool {
   [[nodiscard]] std::size_t size() const { return size_; }
 
   /// Waits until `bytes` are free, in the order of the calls, and takes them. A thread must not
-  /// take twice from one pool: two threads that each hold a part and wait for more would wait for
-  /// ever. Requires bytes <= size(). Throws Interrupted when `stop` is set while it waits.
+  /// take twice from one pool: two threads that each hold a part and wait for more would deadlock.
+  /// Requires bytes <= size(). Throws Interrupted when `stop` is set while it waits.
   [[nodiscard]] Lease take(std::size_t bytes, StopFlag stop = {});
 
  private:

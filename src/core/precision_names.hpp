@@ -9,12 +9,13 @@
 
 namespace fovea {
 
-/// `wanted`: a pointer to a member of PrecisionInfo (&PrecisionInfo::calibrated), or a predicate.
-template <typename Wanted>
-[[nodiscard]] std::vector<std::string> precision_names(const Wanted& wanted) {
+/// `condition`: a pointer to a member of PrecisionInfo (&PrecisionInfo::calibrated), or a
+/// predicate.
+template <typename Condition>
+[[nodiscard]] std::vector<std::string> precision_names(const Condition& condition) {
   std::vector<std::string> names;
   for (const PrecisionInfo& info : kPrecisions) {
-    if (std::invoke(wanted, info)) {
+    if (std::invoke(condition, info)) {
       names.emplace_back(info.name);
     }
   }

@@ -10,9 +10,9 @@
 namespace fovea {
 
 SharedLibrary SharedLibrary::open(const char* variable, std::span<const char* const> names) {
-  const char* const named = std::getenv(variable);
-  if (named != nullptr && *named != '\0') {
-    names = std::span(&named, 1);
+  const char* const override_name = std::getenv(variable);
+  if (override_name != nullptr && *override_name != '\0') {
+    names = std::span(&override_name, 1);
   }
   SharedLibrary library;
   for (const char* const name : names) {
@@ -28,7 +28,7 @@ SharedLibrary SharedLibrary::open(const char* variable, std::span<const char* co
   return library;
 }
 
-LibraryFunction SharedLibrary::function_if_there(const char* name) const {
+LibraryFunction SharedLibrary::find_function(const char* name) const {
   return LibraryFunction(dlsym(handle_, name));
 }
 

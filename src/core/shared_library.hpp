@@ -30,10 +30,10 @@ class SharedLibrary {
   /// The loader's message when the library could not be opened.
   [[nodiscard]] const std::string& reason() const { return reason_; }
 
-  /// Throws fovea::Error when the library lacks the function.
+  /// Returns the function. Throws fovea::Error when the library lacks it.
   [[nodiscard]] LibraryFunction function(const char* name) const;
-  /// Null when the library lacks the function.
-  [[nodiscard]] LibraryFunction function_if_there(const char* name) const;
+  /// Returns a null address when the library lacks the function.
+  [[nodiscard]] LibraryFunction find_function(const char* name) const;
 
  private:
   void* handle_ = nullptr;

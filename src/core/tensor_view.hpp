@@ -31,7 +31,7 @@ class Shape {
     std::int64_t product = 1;
     for (const std::int64_t dim : dims_) {
       if (dim < 0 || (dim != 0 && product > std::numeric_limits<std::int64_t>::max() / dim)) {
-        fail("shape {} has no valid number of elements", to_string());
+        fail("shape {} has a negative dimension or too many elements", to_string());
       }
       product *= dim;
     }

@@ -16,12 +16,12 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-std::string percent_encode(std::string_view text, std::string_view kept) {
+std::string percent_encode(std::string_view text, std::string_view safe) {
   constexpr std::string_view kPlain =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
   std::string encoded;
   for (const char letter : text) {
-    if (kPlain.find(letter) != std::string_view::npos || kept.find(letter) != kept.npos) {
+    if (kPlain.find(letter) != std::string_view::npos || safe.find(letter) != safe.npos) {
       encoded += letter;
     } else {
       encoded += fmt::format("%{:02X}", static_cast<unsigned char>(letter));

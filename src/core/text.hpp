@@ -30,7 +30,7 @@ template <typename Number>
 [[nodiscard]] std::string lower_case(std::string_view text);
 
 /// Percent-encodes text for a URL: every byte becomes "%HH", except letters, digits, "-._~" and
-/// those in `kept`.
-[[nodiscard]] std::string percent_encode(std::string_view text, std::string_view kept = "");
+/// those in `safe`.
+[[nodiscard]] std::string percent_encode(std::string_view text, std::string_view safe = "");
 
 }  // namespace fovea

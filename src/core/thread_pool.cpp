@@ -44,7 +44,7 @@ void ThreadPool::stop() {
 
 void ThreadPool::parallel_for(std::size_t count,
                               const std::function<void(std::size_t, int)>& body) {
-  const std::lock_guard turn(turn_);
+  const std::lock_guard callers_lock(callers_mutex_);
   {
     const std::lock_guard lock(mutex_);
     body_ = &body;
@@ -65,15 +65,15 @@ void ThreadPool::parallel_for(std::size_t count,
 }
 
 void ThreadPool::work(int worker) {
-  unsigned seen = 0;
+  unsigned last_generation = 0;
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      start_.wait(lock, [&] { return stopping_ || generation_ != seen; });
+      start_.wait(lock, [&] { return stopping_ || generation_ != last_generation; });
       if (stopping_) {
         return;
       }
-      seen = generation_;
+      last_generation = generation_;
     }
     drain(worker);
     {

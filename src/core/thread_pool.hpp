@@ -27,9 +27,9 @@ class ThreadPool {
 
   [[nodiscard]] int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  /// Calls body(index, worker) once for every index in [0, count), handed out dynamically in
-  /// order; `worker` in [0, threads()) names the thread. Returns when all are done. The first
-  /// exception stops further hand-outs and is rethrown here.
+  /// Calls body(index, worker) once for every index in [0, count), handed out dynamically in order;
+  /// `worker` in [0, threads()) names the thread. Returns when all are done. The first exception
+  /// prevents further calls of `body` and is rethrown here.
   void parallel_for(std::size_t count, const std::function<void(std::size_t, int)>& body);
 
  private:
@@ -37,7 +37,7 @@ class ThreadPool {
   void work(int worker);
   void drain(int worker);
 
-  std::mutex turn_;  // held during parallel_for, to serialise callers
+  std::mutex callers_mutex_;  // held during parallel_for, to serialise callers
   std::mutex mutex_;
   std::condition_variable start_;
   std::condition_variable done_;

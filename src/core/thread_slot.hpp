@@ -18,7 +18,8 @@ class ThreadSlot {
  public:
   ThreadSlot() {
     if (const int error = ::pthread_key_create(&key_, destroy); error != 0) {
-      fail_for_resources("cannot keep data per thread: {}", std::generic_category().message(error));
+      fail_for_resources("cannot create thread-local storage: {}",
+                         std::generic_category().message(error));
     }
   }
   ThreadSlot(const ThreadSlot&) = delete;
@@ -26,14 +27,14 @@ class ThreadSlot {
 
   /// Returns the object of the calling thread.
   [[nodiscard]] T& get() {
-    if (void* const found = ::pthread_getspecific(key_); found != nullptr) {
-      return *static_cast<T*>(found);
+    if (void* const existing = ::pthread_getspecific(key_); existing != nullptr) {
+      return *static_cast<T*>(existing);
     }
-    auto made = std::make_unique<T>();
-    if (::pthread_setspecific(key_, made.get()) != 0) {
+    auto created = std::make_unique<T>();
+    if (::pthread_setspecific(key_, created.get()) != 0) {
       throw std::bad_alloc();
     }
-    return *made.release();
+    return *created.release();
   }
 
  private:

@@ -11,10 +11,10 @@
 namespace fovea {
 namespace {
 
-std::atomic<Wording> chosen_wording = Wording::kProgram;
+std::atomic<Wording> current_wording = Wording::kProgram;
 
 Wording wording() {
-  return chosen_wording.load(std::memory_order_relaxed);
+  return current_wording.load(std::memory_order_relaxed);
 }
 
 /// Returns the value of an option in C++ syntax, where some are enumerators.
@@ -32,12 +32,12 @@ std::string cpp_value(std::string_view name, std::string value) {
 }  // namespace
 
 void set_wording(Wording wording) noexcept {
-  chosen_wording = wording;
+  current_wording = wording;
 }
 
 std::string option_words(std::string_view name, std::string_view value) {
-  const Wording spoken = wording();
-  if (spoken == Wording::kProgram) {
+  const Wording current = wording();
+  if (current == Wording::kProgram) {
     return value.empty() ? fmt::format("--{}", name) : fmt::format("--{} {}", name, value);
   }
   std::string keyword(name);  // the keyword argument in Python, the field in C++ and C
@@ -45,7 +45,7 @@ std::string option_words(std::string_view name, std::string_view value) {
   if (value.empty()) {
     return keyword;
   }
-  switch (spoken) {
+  switch (current) {
     case Wording::kCpp:
       return fmt::format("{} = {}", keyword, cpp_value(name, std::string(value)));
     case Wording::kC:
@@ -95,21 +95,21 @@ std::string pull_words(std::string_view id, std::string_view revision) {
   }
 }
 
-std::string missing_shards_words(std::span<const std::uint64_t> numbers, std::uint64_t all,
+std::string missing_shards_words(std::span<const std::uint64_t> numbers, std::uint64_t total,
                                  std::uint64_t count) {
   constexpr std::size_t kMaxListed = 8;
   const std::size_t named = std::min(numbers.size(), kMaxListed);
   std::string names;
   for (std::size_t i = 0; i < named; ++i) {
-    const bool is_last = i + 1 == named && named == all;
+    const bool is_last = i + 1 == named && named == total;
     names += fmt::format("{}{}/{}", i == 0 ? "" : is_last ? " and " : ", ", numbers[i], count);
   }
-  if (named < all) {
-    names += fmt::format(" and {} other{}", all - named, all - named == 1 ? "" : "s");
+  if (named < total) {
+    names += fmt::format(" and {} other{}", total - named, total - named == 1 ? "" : "s");
   }
-  return all == 0   ? ""
-         : all == 1 ? fmt::format("shard {} is missing", names)
-                    : fmt::format("shards {} are missing", names);
+  return total == 0   ? ""
+         : total == 1 ? fmt::format("shard {} is missing", names)
+                      : fmt::format("shards {} are missing", names);
 }
 
 }  // namespace fovea

@@ -32,9 +32,9 @@ void set_wording(Wording wording) noexcept;
 /// Returns the command that downloads a model.
 [[nodiscard]] std::string pull_words(std::string_view id, std::string_view revision);
 
-/// Returns, for example, "shards 3/8 and 5/8 are missing"; "" when none is missing. `all` is how
+/// Returns, for example, "shards 3/8 and 5/8 are missing"; "" when none is missing. `total` is how
 /// many are missing; `numbers` may be only the first ones.
 [[nodiscard]] std::string missing_shards_words(std::span<const std::uint64_t> numbers,
-                                               std::uint64_t all, std::uint64_t count);
+                                               std::uint64_t total, std::uint64_t count);
 
 }  // namespace fovea

@@ -14,18 +14,18 @@
 namespace fovea::cpu {
 
 AttentionTasks::AttentionTasks(const ops::AttentionProblem& problem,
-                               const ops::AttentionOperands& operands, std::int64_t most_queries)
-    : problem_(problem), operands_(operands), most_queries_(most_queries) {
+                               const ops::AttentionOperands& operands, std::int64_t max_queries)
+    : problem_(problem), operands_(operands), max_queries_(max_queries) {
   sequences_.reserve(static_cast<std::size_t>(problem.batch));
   for (std::int64_t i = 0; i < problem.batch; ++i) {
     Sequence& added = sequences_.emplace_back(sequence(i));
     if (added.q < 0 || added.k < 0 || added.queries < 0 || added.queries > problem.queries ||
         added.keys < 0 || added.keys > problem.keys) {
-      fail("attention: sequence {} has {} queries and {} keys; the announced maxima are {} and {}",
+      fail("attention: sequence {} has {} queries and {} keys; the problem's maxima are {} and {}",
            i, added.queries, added.keys, problem.queries, problem.keys);
     }
     added.first_task = count_;
-    count_ += problem.heads * divide_up(added.queries, most_queries);
+    count_ += problem.heads * divide_up(added.queries, max_queries);
   }
 }
 
@@ -71,14 +71,14 @@ Rows AttentionTasks::rows(Address base, std::int64_t offset, std::int64_t stride
   if (product_type(type) == type) {
     return {.data = first, .type = type, .stride = stride, .rows = count, .width = width};
   }
-  float* const wide = grown(buffer, count * width);
+  float* const wide = ensure_size(buffer, count * width);
   for (std::int64_t row = 0; row < count; ++row) {
     widen(at(first, row * stride, type), type, width, 1.0F, wide + row * width);
   }
   return {.data = wide, .type = DType::kF32, .stride = width, .rows = count, .width = width};
 }
 
-/// Computes one tile of queries, from `block.first` on, with the packed keys and values.
+/// Computes one tile of queries, starting at `block.first`, with the packed keys and values.
 void AttentionTasks::attend_tile(const TileKernel& kernel, const Rows& queries, const Block& block,
                                  const Finish& finish, Worker& worker) const {
   constexpr auto kUnit = static_cast<std::int64_t>(sizeof(Unit));
@@ -86,16 +86,15 @@ void AttentionTasks::attend_tile(const TileKernel& kernel, const Rows& queries, 
   const std::int64_t height = tile_height(kernel, rows);
   const TileFunction multiply = tile_function(kernel, height);
   const RowLayout layout = kernel.packed_layout(height);
-  const std::int64_t depth = units_of(kernel, problem_.head_dim);
-  const std::int64_t key_units = units_of(kernel, block.keys);
+  const std::int64_t depth = unit_count(kernel, problem_.head_dim);
+  const std::int64_t key_units = unit_count(kernel, block.keys);
   const std::int64_t panels = divide_up(block.keys, kernel.columns);
-  // Rows must hold both the padded units of the keys and whole panels of scores; either may be
-  // longer.
+  // A row must hold the padded units of the keys or whole panels of scores, whichever is longer.
   const std::int64_t row_bytes =
       std::max(key_units * kUnit, panels * kernel.columns * kUnit / numbers_in_unit(kernel.type));
-  Unit* const packed = grown(worker.rows, height * std::max(depth, row_bytes / kUnit));
+  Unit* const packed = ensure_size(worker.rows, height * std::max(depth, row_bytes / kUnit));
   const std::int64_t panel_size = height * kernel.columns;
-  float* const scores = grown(worker.scores, panels * panel_size);
+  float* const scores = ensure_size(worker.scores, panels * panel_size);
 
   pack_rows(kernel, queries, worker.converted, packed);
   for (std::int64_t panel = 0; panel < panels; ++panel) {
@@ -112,8 +111,8 @@ void AttentionTasks::attend_tile(const TileKernel& kernel, const Rows& queries, 
   // Where a panel is as wide as a step of A, exp_rows() writes the weights directly in packed
   // order.
   const bool in_place = panel_bytes == kernel.step * kUnit;
-  std::byte* const weights =
-      in_place ? reinterpret_cast<std::byte*>(packed) : grown(worker.weights, rows * row_bytes);
+  std::byte* const weights = in_place ? reinterpret_cast<std::byte*>(packed)
+                                      : ensure_size(worker.weights, rows * row_bytes);
   exp_rows({.scores = scores,
             .panels = panels,
             .columns = kernel.columns,
@@ -171,14 +170,14 @@ void AttentionTasks::attend(const Block& block, Worker& worker) const {
   const Rows v = rows(operands_.v, sequence.v + kv_head * problem.v.head, problem.v.row, block.keys,
                       worker.wide[2]);
   pack_columns(kernel, k, worker.converted,
-               grown(worker.keys, panels_size(kernel, block.keys, units_of(kernel, dim))));
+               ensure_size(worker.keys, panels_size(kernel, block.keys, unit_count(kernel, dim))));
   pack_matrix(kernel, v,
-              grown(worker.values, panels_size(kernel, dim, units_of(kernel, block.keys))));
+              ensure_size(worker.values, panels_size(kernel, dim, unit_count(kernel, block.keys))));
 
   const bool direct = type == problem.type;
   Finish finish{.output_type = type, .output = output, .output_stride = problem.o.row};
   if (!direct) {
-    finish.output = grown(worker.wide[3], block.queries * dim);
+    finish.output = ensure_size(worker.wide[3], block.queries * dim);
     finish.output_stride = dim;
   }
   const TileSession session(kernel);
@@ -202,13 +201,13 @@ void AttentionTasks::attend(const Block& block, Worker& worker) const {
 void AttentionTasks::run(std::int64_t task, Worker& worker) const {
   const auto next = std::ranges::upper_bound(sequences_, task, {}, &Sequence::first_task);
   const Sequence& sequence = *std::prev(next);
-  const std::int64_t blocks = divide_up(sequence.queries, most_queries_);
+  const std::int64_t blocks = divide_up(sequence.queries, max_queries_);
   const std::int64_t number = task - sequence.first_task;
   Block block{.sequence = sequence, .head = number / blocks};
-  block.first = number % blocks * most_queries_;
-  block.queries = std::min(most_queries_, sequence.queries - block.first);
+  block.first = number % blocks * max_queries_;
+  block.queries = std::min(max_queries_, sequence.queries - block.first);
   block.keys = sequence.keys;
-  block.keys = keys_seen(block, block.queries - 1);  // the most of all queries
+  block.keys = keys_seen(block, block.queries - 1);  // the last query attends to the most keys
   attend(block, worker);
 }
 

@@ -14,10 +14,10 @@ namespace fovea::cpu {
 /// this object.
 class AttentionTasks {
  public:
-  /// `most_queries`: the most queries in a task. Throws fovea::Error when a sequence is longer than
-  /// the problem's maximum.
+  /// `max_queries`: the maximum number of queries in a task. Throws fovea::Error when a sequence is
+  /// longer than the problem's maximum.
   AttentionTasks(const ops::AttentionProblem& problem, const ops::AttentionOperands& operands,
-                 std::int64_t most_queries);
+                 std::int64_t max_queries);
 
   [[nodiscard]] std::int64_t count() const { return count_; }
   void run(std::int64_t task, Worker& worker) const;
@@ -51,7 +51,7 @@ class AttentionTasks {
 
   const ops::AttentionProblem& problem_;
   const ops::AttentionOperands& operands_;
-  std::int64_t most_queries_;
+  std::int64_t max_queries_;
   std::vector<Sequence> sequences_;
   std::int64_t count_ = 0;
 };

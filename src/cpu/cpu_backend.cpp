@@ -21,18 +21,18 @@
 namespace fovea::cpu {
 namespace {
 
-Precision choose_precision(Precision asked) {
-  if (asked == Precision::kAuto) {
+Precision choose_precision(Precision requested) {
+  if (requested == Precision::kAuto) {
     return has_bf16() ? Precision::kBf16 : Precision::kFp32;
   }
-  const PrecisionInfo& row = info_of(asked);
+  const PrecisionInfo& row = info_of(requested);
   if (!row.on_cpus) {
     std::vector<std::string> others = precision_names(&PrecisionInfo::on_cpus);
     others.emplace_back(to_string(Precision::kAuto));
     fail("{} is computed on NVIDIA{} only; use {} on the CPU", row.name,
          row.gpus.empty() ? " GPUs" : fmt::format("'s {}", row.gpus), listed(others, "or"));
   }
-  const DType operand = ops::operand_types(asked).normed;
+  const DType operand = ops::operand_types(requested).normed;
   if (operand == DType::kBF16 && !has_bf16()) {
     fail(
         "{} needs a CPU with AMX or AVX512-BF16 instructions, but this one has {}. "
@@ -45,12 +45,12 @@ Precision choose_precision(Precision asked) {
         "this one. Use fp32 or auto",
         row.name);
   }
-  return asked;
+  return requested;
 }
 
 /// Returns the types of the tensors: inputs of 8-bit products have 8 bits; the others are bf16
 /// where the CPU has bf16 products, otherwise fp32.
-CpuTypes types_of(Precision precision) {
+CpuTypes tensor_types(Precision precision) {
   const ops::OperandTypes& operands = ops::operand_types(precision);
   const DType wide = size_of(operands.normed) > 1 ? operands.normed
                      : has_bf16()                 ? DType::kBF16
@@ -67,7 +67,7 @@ class CpuBackend : public ops::Backend {
  public:
   explicit CpuBackend(const CpuOptions& options)
       : precision_(choose_precision(options.precision)),
-        types_(types_of(precision_)),
+        types_(tensor_types(precision_)),
         pool_(options.threads > 0 ? options.threads : available_threads()),
         note_(options.note) {
     for (int worker = 0; worker < pool_.threads(); ++worker) {
@@ -79,7 +79,7 @@ class CpuBackend : public ops::Backend {
     return fmt::format("cpu ({}), {}, {} threads", isa_name(), to_string(precision_), threads());
   }
   [[nodiscard]] std::string take_note() override {
-    const std::lock_guard turn(turn_);
+    const std::lock_guard run_lock(run_mutex_);
     return std::exchange(note_, {});
   }
   [[nodiscard]] Precision precision() const override { return precision_; }
@@ -87,7 +87,8 @@ class CpuBackend : public ops::Backend {
   [[nodiscard]] ops::TensorTypes types() const override { return types_; }
 
   [[nodiscard]] Support can_run(const ops::BackendProblem& problem) const override {
-    return std::visit([this](const auto& given) { return ops::can_run(given, types_); }, problem);
+    return std::visit([this](const auto& alternative) { return ops::can_run(alternative, types_); },
+                      problem);
   }
 
   void for_each(std::size_t count, const std::function<void(std::size_t)>& task) override {
@@ -107,26 +108,26 @@ class CpuBackend : public ops::Backend {
 
  private:
   [[nodiscard]] ops::PreparedPtr do_prepare(const ops::Weights& weights) override {
-    return std::visit([this](const auto& given) { return ops::prepare(given, types_); }, weights);
+    return std::visit([this](const auto& layer) { return ops::prepare(layer, types_); }, weights);
   }
 
   Precision precision_;
   CpuTypes types_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::unique_ptr<Team>> teams_;  // reused while batches have the same schedule
-  mutable std::mutex turn_;
+  mutable std::mutex run_mutex_;
   ThreadPool pool_;
   std::string note_;
 };
 
-/// Hands out a batch's slices, and stores the first exception of any thread.
+/// Hands out the slices of a batch to the teams, and stores the first exception of any thread.
 class SliceQueue {
  public:
   SliceQueue(const ops::Batch& batch, const Schedule& schedule)
       : batch_(batch), rows_(batch), schedule_(schedule), remaining_(batch.images) {}
 
-  /// Returns the next slice, without its workspace; one with 0 images when there are no more.
-  /// `shapes` becomes the memory of the slice's image shapes.
+  /// Returns the next slice, without its workspace; a slice of 0 images when none is left.
+  /// `shapes` receives the slice's image shapes, to which the slice refers.
   ops::Slice take(std::vector<std::int32_t>& shapes) {
     const std::lock_guard lock(mutex_);
     ops::Slice slice;
@@ -180,7 +181,7 @@ void CpuBackend::run(const ops::Batch& batch,
   if (batch.images <= 0) {
     return;
   }
-  const std::lock_guard turn(turn_);
+  const std::lock_guard run_lock(run_mutex_);
   const Schedule schedule = batch.one_by_one ? Schedule{.teams = threads()}
                                              : plan_schedule(batch.images, batch.tokens, threads());
   if (teams_.size() != static_cast<std::size_t>(schedule.teams)) {
@@ -189,17 +190,17 @@ void CpuBackend::run(const ops::Batch& batch,
       teams_.push_back(std::make_unique<Team>(schedule.team));
     }
   }
-  // Memory is allocated before the first slice is taken, because a slice that was taken must be
-  // processed.
+  // Memory is allocated before any slice is taken, because a failure after that would lose the
+  // slice.
   const std::size_t bytes = static_cast<std::size_t>(next_slice(schedule, batch.images)) *
                             batch.workspace_bytes_per_image;
   for (const auto& team : teams_) {
     team->reset();
-    grown(team->workspace, bytes);
+    ensure_size(team->workspace, bytes);
     team->shapes.reserve(batch.grids.empty() ? 0 : 3 * batch.grids.size() + 1);
   }
   SliceQueue queue(batch, schedule);
-  const auto walk = [&](Team& team, int rank, Worker& worker) {
+  const auto run_slices = [&](Team& team, int rank, Worker& worker) {
     CpuExecutor executor(team, rank, worker, batch.stop);
     for (;;) {
       if (rank == 0) {
@@ -222,7 +223,7 @@ void CpuBackend::run(const ops::Batch& batch,
     Team& team = *teams_[index / static_cast<std::size_t>(schedule.team)];
     const auto rank = static_cast<int>(index % static_cast<std::size_t>(schedule.team));
     try {
-      walk(team, rank, *workers_[static_cast<std::size_t>(worker)]);
+      run_slices(team, rank, *workers_[static_cast<std::size_t>(worker)]);
     } catch (...) {
       queue.stop(std::current_exception());
       team.barrier().abort();
@@ -235,7 +236,7 @@ void CpuBackend::run(const ops::Batch& batch,
 }
 
 ops::Profile CpuBackend::profile() const {
-  const std::lock_guard turn(turn_);
+  const std::lock_guard run_lock(run_mutex_);
   ops::Profile sum;
   for (const auto& worker : workers_) {
     sum += worker->times;
@@ -244,7 +245,7 @@ ops::Profile CpuBackend::profile() const {
 }
 
 void CpuBackend::reset_profile() {
-  const std::lock_guard turn(turn_);
+  const std::lock_guard run_lock(run_mutex_);
   for (const auto& worker : workers_) {
     worker->times = {};
   }

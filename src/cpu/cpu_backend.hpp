@@ -10,7 +10,7 @@ namespace fovea::cpu {
 
 struct CpuOptions {
   Precision precision = Precision::kAuto;
-  int threads = 0;     // 0: as many as CPUs that this process may use
+  int threads = 0;     // 0: one per CPU that this process may use
   std::string note{};  // for Backend::take_note, such as why this device was chosen
 };
 

@@ -33,9 +33,9 @@ class PlaceTimer {
 void CpuExecutor::do_run(const ops::Call& call) {
   stop_.poll();
   std::visit(
-      [this](const auto& given) {
-        const PlaceTimer timer(worker_, given.place());
-        ops::run(given, *this);
+      [this](const auto& operation) {
+        const PlaceTimer timer(worker_, operation.place());
+        ops::run(operation, *this);
       },
       call);
 }
@@ -44,7 +44,7 @@ template <typename T>
 T* CpuExecutor::shared(PageBuffer& buffer, std::int64_t count) {
   // Operators end with a barrier, so no thread uses the old memory any more.
   if (rank_ == 0) {
-    grown(buffer, static_cast<std::size_t>(count) * sizeof(T));
+    ensure_size(buffer, static_cast<std::size_t>(count) * sizeof(T));
   }
   team_.barrier().arrive_and_wait();
   return reinterpret_cast<T*>(buffer.data());

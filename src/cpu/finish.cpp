@@ -29,7 +29,7 @@ HWY_INLINE V reciprocal(D d, V x) {
 }
 
 /// x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) = x / (1 + exp(-2 u)), where u is the argument
-/// of tanh. NaN stays NaN by the last product.
+/// of tanh. The final multiplication by x preserves NaN.
 template <DType kOutput, typename D, typename V>
 HWY_INLINE V gelu_tanh(D d, V x) {
   constexpr bool kExact = kOutput == DType::kF32;
@@ -43,14 +43,14 @@ HWY_INLINE V gelu_tanh(D d, V x) {
 }
 
 /// x Phi(x) = x / 2 erfc(-x / sqrt(2)), with erfc(z) = t exp(P(t) - z^2), t = 1 / (1 + z / 2), for
-/// z >= 0: the Chebyshev fit of Numerical Recipes' erfcc, whose relative error is 1.2e-7. NaN stays
-/// NaN by the last product.
+/// z >= 0: the Chebyshev fit of Numerical Recipes' erfcc, whose relative error is 1.2e-7. The final
+/// multiplication by x preserves NaN.
 template <typename D, typename V>
 HWY_INLINE V gelu_erf(D d, V x) {
   constexpr float kFit[] = {0.17087277F,  -0.82215223F, 1.48851587F, -1.13520398F, 0.27886807F,
                             -0.18628806F, 0.09678418F,  0.37409196F, 1.00002368F,  -1.26551223F};
-  constexpr float kFarthest = 9.0F;  // exp(-z^2) is still a normal number
-  const auto z = hn::Min(hn::Set(d, kFarthest), hn::Mul(hn::Abs(x), hn::Set(d, 0.707106781F)));
+  constexpr float kMaxZ = 9.0F;  // exp(-z^2) is still a normal number
+  const auto z = hn::Min(hn::Set(d, kMaxZ), hn::Mul(hn::Abs(x), hn::Set(d, 0.707106781F)));
   const auto t = reciprocal<24>(d, hn::MulAdd(z, hn::Set(d, 0.5F), hn::Set(d, 1.0F)));
   auto exponent = hn::Set(d, kFit[0]);
   for (std::size_t i = 1; i < std::size(kFit); ++i) {
@@ -126,8 +126,8 @@ void finish_as(const Unit* sums, std::int64_t stride, std::int64_t rows, std::in
 }
 
 template <bool kIntegers, bool kRowScale>
-void finish_by(const Unit* sums, std::int64_t stride, std::int64_t rows, std::int64_t columns,
-               const Finish& finish) {
+void finish_with(const Unit* sums, std::int64_t stride, std::int64_t rows, std::int64_t columns,
+                 const Finish& finish) {
   switch (finish.epilogue) {
     case Epilogue::kNone:
       return finish_as<kIntegers, kRowScale, Epilogue::kNone>(sums, stride, rows, columns, finish);
@@ -147,8 +147,8 @@ void finish_impl(const Unit* sums, std::int64_t stride, std::int64_t rows, std::
                  const Finish& finish) {
   const bool scaled = finish.row_scale != nullptr;
   const auto finish_scaled = finish.integers
-                                 ? (scaled ? finish_by<true, true> : finish_by<true, false>)
-                                 : (scaled ? finish_by<false, true> : finish_by<false, false>);
+                                 ? (scaled ? finish_with<true, true> : finish_with<true, false>)
+                                 : (scaled ? finish_with<false, true> : finish_with<false, false>);
   finish_scaled(sums, stride, rows, columns, finish);
 }
 

@@ -23,11 +23,11 @@ ThreadPool& HostThreads::pool() const {
   static std::mutex mutex;
   static std::map<std::pair<pid_t, int>, ThreadPool*> pools;
   const std::lock_guard lock(mutex);
-  ThreadPool*& made = pools[{getpid(), count_}];
-  if (made == nullptr) {
-    made = new ThreadPool(count_);  // NOLINT: lives as long as the process
+  ThreadPool*& pool = pools[{getpid(), count_}];
+  if (pool == nullptr) {
+    pool = new ThreadPool(count_);  // NOLINT: lives as long as the process
   }
-  return *made;
+  return *pool;
 }
 
 }  // namespace fovea::cpu

@@ -75,15 +75,15 @@ void transpose(const std::byte* from, std::int64_t stride, std::int64_t rows, st
   }
 }
 
-/// Whether A already has the type that tiles take.
-bool is_unit(UnitType unit, DType type) {
+/// Whether `type` is the operand type of tiles with these units, so that A needs no conversion.
+bool is_operand_type(UnitType unit, DType type) {
   return (unit == UnitType::kF32 && type == DType::kF32) ||
          (unit == UnitType::kBF16 && type == DType::kBF16) ||
          (unit == UnitType::kU8I8 && type == DType::kU8) ||
          (unit == UnitType::kI8I8 && type == DType::kI8);
 }
 
-/// Rows of bytes, to be read as units.
+/// Rows of bytes that are read as units; `flip` is XORed to each unit.
 struct Lines {
   const std::byte* data = nullptr;
   std::int64_t stride = 0;  // bytes
@@ -93,14 +93,14 @@ struct Lines {
 
 /// Returns `count` rows from `first` on in the type that tiles take: in place, or converted into
 /// `scratch`.
-Lines lines_of(const TileKernel& kernel, const Rows& from, std::int64_t first, std::int64_t count,
-               bool is_a, AlignedBuffer<std::byte>& scratch) {
+Lines operand_lines(const TileKernel& kernel, const Rows& from, std::int64_t first,
+                    std::int64_t count, bool is_a, AlignedBuffer<std::byte>& scratch) {
   const auto size = static_cast<std::int64_t>(size_of(from.type));
   Lines lines{.data = static_cast<const std::byte*>(from.data) + first * from.stride * size,
               .stride = from.stride * size,
               .bytes = from.width * size};
   const bool floats = kernel.type == UnitType::kF32 || kernel.type == UnitType::kBF16;
-  if (is_unit(kernel.type, from.type) ||
+  if (is_operand_type(kernel.type, from.type) ||
       (!is_a && size == 1 && numbers_in_unit(kernel.type) == 4)) {
     return lines;
   }
@@ -110,10 +110,10 @@ Lines lines_of(const TileKernel& kernel, const Rows& from, std::int64_t first, s
   }
   const std::int64_t number =
       static_cast<std::int64_t>(sizeof(Unit)) / numbers_in_unit(kernel.type);
-  std::byte* const made = grown(scratch, count * from.width * number);
+  std::byte* const converted = ensure_size(scratch, count * from.width * number);
   for (std::int64_t row = 0; row < count; ++row) {
     const std::byte* const line = lines.data + row * lines.stride;
-    std::byte* const to = made + row * from.width * number;
+    std::byte* const to = converted + row * from.width * number;
     if (floats && from.type == DType::kU8) {
       center_pixels(reinterpret_cast<const std::uint8_t*>(line), from.width, to,
                     kernel.type == UnitType::kF32 ? DType::kF32 : DType::kBF16);
@@ -131,7 +131,7 @@ Lines lines_of(const TileKernel& kernel, const Rows& from, std::int64_t first, s
       fail("this CPU has no products for operands of {}", to_string(from.type));
     }
   }
-  return {.data = made, .stride = from.width * number, .bytes = from.width * number};
+  return {.data = converted, .stride = from.width * number, .bytes = from.width * number};
 }
 
 /// Transposes the rows of `lines` into columns of [units][width], padded with zeros.
@@ -186,12 +186,12 @@ void place_in_steps(const Lines& lines, std::int64_t rows, std::int64_t units, s
 bool is_direct(const TileKernel& kernel, const Rows& from) {
   const auto size = static_cast<std::int64_t>(size_of(from.type));
   const auto step_bytes = kernel.step * static_cast<std::int64_t>(sizeof(Unit));
-  return kernel.step > 1 && is_unit(kernel.type, from.type) &&
+  return kernel.step > 1 && is_operand_type(kernel.type, from.type) &&
          from.width * size % step_bytes == 0 &&
          from.stride * size % static_cast<std::int64_t>(sizeof(Unit)) == 0;
 }
 
-std::int64_t units_of(const TileKernel& kernel, std::int64_t width) {
+std::int64_t unit_count(const TileKernel& kernel, std::int64_t width) {
   return divide_up(divide_up(width, numbers_in_unit(kernel.type)), kernel.step) * kernel.step;
 }
 
@@ -211,11 +211,11 @@ std::int64_t panels_size(const TileKernel& kernel, std::int64_t columns, std::in
 
 void pack_rows(const TileKernel& kernel, const Rows& from, AlignedBuffer<std::byte>& scratch,
                Unit* to) {
-  const std::int64_t units = units_of(kernel, from.width);
+  const std::int64_t units = unit_count(kernel, from.width);
   for (std::int64_t row = 0; row < from.rows; row += kernel.max_height()) {
     const std::int64_t height = tile_height(kernel, from.rows - row);
     const std::int64_t count = std::min(height, from.rows - row);
-    const Lines lines = lines_of(kernel, from, row, count, true, scratch);
+    const Lines lines = operand_lines(kernel, from, row, count, true, scratch);
     if (kernel.step == 1) {
       place_transposed(lines, count, units, height, to + row * units);
     } else {
@@ -226,16 +226,16 @@ void pack_rows(const TileKernel& kernel, const Rows& from, AlignedBuffer<std::by
 
 void pack_columns(const TileKernel& kernel, const Rows& from, AlignedBuffer<std::byte>& scratch,
                   Unit* to) {
-  const std::int64_t units = units_of(kernel, from.width);
+  const std::int64_t units = unit_count(kernel, from.width);
   for (std::int64_t column = 0; column < from.rows; column += kernel.columns) {
     const std::int64_t count = std::min(kernel.columns, from.rows - column);
-    const Lines lines = lines_of(kernel, from, column, count, false, scratch);
+    const Lines lines = operand_lines(kernel, from, column, count, false, scratch);
     place_transposed(lines, count, units, kernel.columns, to + column * units);
   }
 }
 
 void pack_matrix(const TileKernel& kernel, const Rows& from, Unit* to) {
-  const std::int64_t units = units_of(kernel, from.rows);
+  const std::int64_t units = unit_count(kernel, from.rows);
   for (std::int64_t column = 0; column < from.width; column += kernel.columns) {
     const std::int64_t count = std::min(kernel.columns, from.width - column);
     Unit* const panel = to + column * units;

@@ -24,7 +24,7 @@ inline constexpr int kByteOffset = 128;
 /// Whether tiles can read A in place, without packing.
 [[nodiscard]] bool is_direct(const TileKernel& kernel, const Rows& from);
 /// Number of units for an inner dimension of `width`, rounded up to the kernel's step.
-[[nodiscard]] std::int64_t units_of(const TileKernel& kernel, std::int64_t width);
+[[nodiscard]] std::int64_t unit_count(const TileKernel& kernel, std::int64_t width);
 /// Height of the next tile when `remaining` rows are left; some of its rows may be padding.
 [[nodiscard]] std::int64_t tile_height(const TileKernel& kernel, std::int64_t remaining);
 /// The number of units that `pack_rows` writes.

@@ -43,7 +43,7 @@ PageBuffer::~PageBuffer() {
   }
 }
 
-std::byte* grown(PageBuffer& buffer, std::size_t bytes) {
+std::byte* ensure_size(PageBuffer& buffer, std::size_t bytes) {
   if (buffer.bytes() < bytes) {
     buffer = PageBuffer();  // frees the old memory before allocating the new
     buffer = PageBuffer(bytes);

@@ -38,6 +38,6 @@ class PageBuffer {
 };
 
 /// Makes `buffer` hold at least `bytes`; previous contents are lost.
-std::byte* grown(PageBuffer& buffer, std::size_t bytes);
+std::byte* ensure_size(PageBuffer& buffer, std::size_t bytes);
 
 }  // namespace fovea::cpu

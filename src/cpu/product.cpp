@@ -25,10 +25,10 @@ bool is_integer(const TileKernel& kernel) {
 /// Copies `values` and pads with zeros up to a whole panel.
 template <typename To, typename From>
 AlignedBuffer<To> padded(const From& values, std::int64_t columns) {
-  AlignedBuffer<To> made(static_cast<std::size_t>(
+  AlignedBuffer<To> copy(static_cast<std::size_t>(
       divide_up(static_cast<std::int64_t>(values.size()), columns) * columns));
-  std::fill(std::ranges::copy(values, made.data()).out, made.data() + made.size(), To{0});
-  return made;
+  std::fill(std::ranges::copy(values, copy.data()).out, copy.data() + copy.size(), To{0});
+  return copy;
 }
 
 /// Prefetches a tile of the output while its sums are computed: its rows are too far apart for the
@@ -43,8 +43,8 @@ void prefetch(const void* output, std::int64_t rows, std::int64_t stride, std::i
   }
 }
 
-/// A pending call of finish_tile, if any.
-struct Ending {
+/// A deferred call of finish_tile, or none if `sums` is null.
+struct PendingFinish {
   const Unit* sums = nullptr;
   std::int64_t stride = 0;
   std::int64_t rows = 0;
@@ -69,8 +69,9 @@ PackedWeights::PackedWeights(const ops::LinearWeights& weights, DType input)
     : kernel_(tile_kernel(input)),
       out_(weights.out),
       output_(weights.output),
-      memory_(static_cast<std::size_t>(panels_size(kernel_, out_, units_of(kernel_, weights.in))) *
-              sizeof(Unit)) {
+      memory_(
+          static_cast<std::size_t>(panels_size(kernel_, out_, unit_count(kernel_, weights.in))) *
+          sizeof(Unit)) {
   const std::int64_t in = weights.in;
   auto* const panels = reinterpret_cast<Unit*>(memory_.data());
   AlignedBuffer<std::byte> scratch;
@@ -110,7 +111,7 @@ Product::Product(const TileKernel& tiles, const Rows& input, const Unit* b, std:
     : kernel(tiles),
       a(input),
       panels(b),
-      panel_units(units_of(tiles, input.width)),
+      panel_units(unit_count(tiles, input.width)),
       out(columns),
       finish(end) {}
 
@@ -197,8 +198,8 @@ void Product::multiply(std::int64_t first, std::int64_t count, std::int64_t firs
   // The sums of a tile are finished while those of the next one are computed, because data stored
   // from tile registers cannot be read immediately.
   alignas(64) Unit sums[2][TileKernel::kMaxTile];
-  int turn = 0;
-  Ending ending;
+  int current = 0;
+  PendingFinish pending;
   for (std::int64_t panel = first_panel; panel < first_panel + panel_count; ++panel) {
     const std::int64_t column = panel * kernel.columns;
     const Unit* const b = panels + column * panel_units;
@@ -216,28 +217,28 @@ void Product::multiply(std::int64_t first, std::int64_t count, std::int64_t firs
       if (direct && rows == kernel.max_height()) {
         const std::byte* const from = at(a.data, row * a.stride, a.type);
         tile_function(kernel, height)(reinterpret_cast<const Unit*>(from), direct_layout, b, depth,
-                                      sums[turn]);
+                                      sums[current]);
       } else {
         tile_function(kernel, height)(packed + row * depth, kernel.packed_layout(height), b, depth,
-                                      sums[turn]);
+                                      sums[current]);
       }
-      ending.run();
-      ending = {sums[turn], kernel.columns, rows, columns, part};
-      turn = 1 - turn;
+      pending.run();
+      pending = {sums[current], kernel.columns, rows, columns, part};
+      current = 1 - current;
     }
   }
-  ending.run();
+  pending.run();
 }
 
 void Product::run(AlignedBuffer<Unit>& memory, AlignedBuffer<std::byte>& scratch) const {
   for (std::int64_t index = 0; index < parts(); ++index) {
-    const Product of_inner = part(index);
-    const std::int64_t block = of_inner.rows_in_cache();
+    const Product inner_part = part(index);
+    const std::int64_t block = inner_part.rows_in_cache();
     for (std::int64_t row = 0; row < a.rows; row += block) {
-      Product rows_of_part = of_inner.rows(row, block);
-      rows_of_part.packed = grown(memory, rows_of_part.packed_units());
-      rows_of_part.pack(0, rows_of_part.row_tiles(), scratch);
-      rows_of_part.multiply(0, rows_of_part.row_tiles(), 0, rows_of_part.column_panels());
+      Product rows_part = inner_part.rows(row, block);
+      rows_part.packed = ensure_size(memory, rows_part.packed_units());
+      rows_part.pack(0, rows_part.row_tiles(), scratch);
+      rows_part.multiply(0, rows_part.row_tiles(), 0, rows_part.column_panels());
     }
   }
 }

@@ -57,7 +57,7 @@ struct Product {
   Product(const TileKernel& tiles, const Rows& input, const Unit* b, std::int64_t columns,
           const Finish& end);
 
-  [[nodiscard]] std::int64_t units() const { return units_of(kernel, a.width); }
+  [[nodiscard]] std::int64_t units() const { return unit_count(kernel, a.width); }
   [[nodiscard]] std::int64_t packed_units() const { return packed_size(kernel, a.rows, units()); }
   /// Number of tiles along the rows, and of panels along the columns.
   [[nodiscard]] std::int64_t row_tiles() const;

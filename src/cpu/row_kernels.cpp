@@ -107,7 +107,7 @@ void exp_row(const ExpArgs& args, std::int64_t row) {
   const auto peak = hn::Mul(factor, hn::Set(wide, largest));
   auto sums0 = hn::Zero(wide);
   auto sums1 = hn::Zero(wide);
-  const auto weight_of = [&](const float* score) HWY_ATTR {
+  const auto to_weight = [&](const float* score) HWY_ATTR {
     const auto exponent = hn::MulSub(hn::LoadU(wide, score), factor, peak);
     return exp2_in_range < kType == DType::kF32 > (wide, at_least_lowest_exponent(wide, exponent));
   };
@@ -116,8 +116,8 @@ void exp_row(const ExpArgs& args, std::int64_t row) {
     void* const to = static_cast<std::byte*>(args.output) + panel * args.output_panel_stride +
                      row * args.output_row_stride;
     for (std::int64_t column = 0; column < args.columns; column += 2 * lanes) {
-      auto low = weight_of(panel_scores + column);
-      auto high = weight_of(panel_scores + column + lanes);
+      auto low = to_weight(panel_scores + column);
+      auto high = to_weight(panel_scores + column + lanes);
       if (panel >= whole_panels) {
         low = hn::IfThenElseZero(mask(panel, column), low);
         high = hn::IfThenElseZero(mask(panel, column + lanes), high);

@@ -46,8 +46,8 @@ void exp_rows(const ExpArgs& args);
 /// output[i] = pixels[i] - ops::kPixelCentre as float32 or bfloat16.
 void center_pixels(const std::uint8_t* pixels, std::int64_t count, void* output, DType output_type);
 
-/// Computes for every head: scores of the tokens against its key, softmax, weighted sum of the
-/// tokens.
+/// Computes for every head the scores of the tokens with its key, the softmax, and the weighted sum
+/// of the tokens.
 ///   tokens [count, width], keys [heads, width] -> means [heads, width], rows mean_stride apart
 /// `scores` is scratch for heads * count floats.
 struct PoolTokensArgs {

@@ -41,7 +41,7 @@ void TeamBarrier::arrive_and_wait() {
 
 void TeamBarrier::throw_if_aborted() const {
   if (aborted_.load(std::memory_order_acquire)) {
-    fail("the computation was given up because another thread failed");
+    fail("the computation was aborted because another thread failed");
   }
 }
 

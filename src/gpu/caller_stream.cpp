@@ -1,4 +1,4 @@
-// One device object a GPU, for all streams of callers.
+// CallerStream: keeps one open Device per GPU, which all caller streams share.
 #include "gpu/caller_stream.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class CallerStream::Gpu {
     const std::lock_guard lock(mutex_);
     const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(float);
     if (zeros_.empty() || zeros_.back().bytes() < bytes) {
-      // Smaller buffers are kept, since running kernels may read them.
+      // The smaller buffers are kept, since running kernels may still read them.
       zeros_.emplace_back(*device, std::max(bytes, kMinZeros));
       const std::unique_ptr<Stream> stream = device->make_stream();
       device->fill(zeros_.back().address(), 0, zeros_.back().bytes(), *stream);
@@ -46,18 +46,18 @@ CallerStream::Gpu& CallerStream::open(int device) {
   static std::mutex mutex;
   static auto* const gpus = new std::map<int, std::unique_ptr<Gpu>>;  // NOLINT: see above
   const std::lock_guard lock(mutex);
-  std::unique_ptr<Gpu>& found = (*gpus)[device];
-  if (!found) {
-    found = std::make_unique<Gpu>(device);
+  std::unique_ptr<Gpu>& gpu = (*gpus)[device];
+  if (!gpu) {
+    gpu = std::make_unique<Gpu>(device);
   }
-  return *found;
+  return *gpu;
 }
 
-CallerStream::CallerStream(int device, void* stream, std::function<void(const std::string&)> tell)
+CallerStream::CallerStream(int device, void* stream, std::function<void(const std::string&)> notify)
     : gpu_(open(device)),
-      held_(gpu_.device->hold_context()),
+      context_guard_(gpu_.device->hold_context()),
       stream_(gpu_.device->borrow_stream(stream)),
-      tell_(std::move(tell)) {}
+      notify_(std::move(notify)) {}
 
 Device& CallerStream::device() const {
   return *gpu_.device;
@@ -69,7 +69,7 @@ Planner& CallerStream::planner() const {
 
 void CallerStream::note(const std::string& notice) const {
   if (const std::string news = planner().news(notice); !news.empty()) {
-    tell_(news);
+    notify_(news);
   }
 }
 

@@ -15,17 +15,17 @@ namespace fovea::gpu {
 
 class CallerStream {
  public:
-  /// `stream` is a CUstream of GPU `device`, which the first call opens and no call closes. `tell`
-  /// is given what its user should know.
-  CallerStream(int device, void* stream, std::function<void(const std::string&)> tell);
+  /// `stream` is a CUstream of GPU `device`. The GPU is opened on first use and never closed.
+  /// `notify` receives notices for the user.
+  CallerStream(int device, void* stream, std::function<void(const std::string&)> notify);
 
   [[nodiscard]] Device& device() const;
   [[nodiscard]] Planner& planner() const;
-  /// Passes a notice to `tell` the first time.
+  /// Passes a notice to `notify`, but only the first notice about a GPU model in this process.
   void note(const std::string& notice) const;
 
   void launch(Launch launch) const;
-  /// Throws fovea::Error when no kernel of this program runs the product.
+  /// Throws fovea::Error when this program has no kernel for the product.
   void gemm(const GemmProblem& problem, const GemmOperands& operands) const;
   /// Returns a buffer of at least `count` zeros in f32.
   [[nodiscard]] DevicePtr zeros(std::int64_t count) const;
@@ -35,9 +35,9 @@ class CallerStream {
   [[nodiscard]] static Gpu& open(int device);
 
   Gpu& gpu_;
-  ContextGuard held_;
+  ContextGuard context_guard_;
   std::unique_ptr<Stream> stream_;
-  std::function<void(const std::string&)> tell_;
+  std::function<void(const std::string&)> notify_;
 };
 
 }  // namespace fovea::gpu

@@ -1,4 +1,4 @@
-// Memory of a GPU that outlives a batch.
+// DeviceOutput: GPU memory for results, which outlives the batch.
 #include "gpu/device_output.hpp"
 
 #include <utility>
@@ -12,10 +12,10 @@ DeviceOutput::DeviceOutput(std::shared_ptr<Device> device, std::size_t bytes)
     : device_(std::move(device)), buffer_(*device_, bytes), bytes_(bytes) {}
 
 DeviceOutput::~DeviceOutput() {
-  const ContextGuard held = device_->hold_context();
+  const ContextGuard context_guard = device_->hold_context();
   try {
     device_->synchronize();
-  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): a destructor cannot tell
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): a destructor cannot report errors
   }
   buffer_ = DeviceBuffer();
 }
@@ -26,9 +26,9 @@ std::span<std::byte> DeviceOutput::bytes() const {
 
 void DeviceOutput::copy_to(std::span<std::byte> host) const {
   if (host.size() > bytes_) {
-    fail("{} bytes of results cannot be copied from {}", host.size(), bytes_);
+    fail("cannot copy {} bytes of results: there are only {}", host.size(), bytes_);
   }
-  const ContextGuard held = device_->hold_context();
+  const ContextGuard context_guard = device_->hold_context();
   const std::unique_ptr<Stream> stream = device_->make_stream();
   device_->copy_to_host(host, buffer_.address(), *stream);
   stream->synchronize();

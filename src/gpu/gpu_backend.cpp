@@ -32,25 +32,26 @@ constexpr std::int64_t kSliceTokens = 512 * 196;
 /// The divisor for the size of the first slice, which is smaller since nothing is computed while it
 /// is copied.
 constexpr std::int64_t kFirstSlicePart = 4;
-/// Slices of a multiple of this many images have rows that tiles of 128 divide.
+/// Larger batches are cut into slices of a multiple of this many images, so that tiles of 128 rows
+/// divide the rows of a slice.
 constexpr std::int64_t kImageMultiple = 32;
-/// The number of images from which the host sleeps until a slice is done, rather than polls: such a
-/// slice takes some milliseconds.
+/// The number of images from which a slice takes several milliseconds, so that the host sleeps
+/// until it is done instead of polling.
 constexpr std::int64_t kLongSlice = 64;
-/// The preferred batch in images: several slices of common models, so that copies overlap with
-/// computation.
+/// The preferred number of images in a batch: several slices for common models, so that copies
+/// overlap with computation.
 constexpr std::int64_t kPreferredBatch = 512;
 /// The maximum number of cached graphs: enough for all sizes of small slices and the usual large
 /// ones.
 constexpr std::size_t kMaxGraphs = 256;
-/// Bytes of a slice's results, beyond which slices have fewer images: they lie in four places.
+/// Maximum bytes of a slice's results, of which four buffers exist; larger slices get fewer images.
 constexpr std::size_t kMaxOutputBytes = std::size_t{1} << 27;
 /// Staging copies are cut into parts of this many bytes for the host's threads.
 constexpr std::size_t kCopyPart = std::size_t{1} << 18;
 
 /// Returns the tensor types for a precision. The output of attention stays in bf16, which gains the
 /// most accuracy at little cost.
-ops::TensorTypes types_of(Precision precision) {
+ops::TensorTypes tensor_types(Precision precision) {
   const ops::OperandTypes& operands = ops::operand_types(precision);
   return {.stream = DType::kBF16,
           .normed = operands.normed,
@@ -60,17 +61,17 @@ ops::TensorTypes types_of(Precision precision) {
           .row_scales = operands.row_scales()};
 }
 
-Precision choose_precision(Precision asked, const DeviceInfo& info) {
-  if (asked == Precision::kAuto || asked == Precision::kBf16) {
-    return Precision::kBf16;  // where no tuned kernel runs, cuBLASLt does
+Precision choose_precision(Precision requested, const DeviceInfo& info) {
+  if (requested == Precision::kAuto || requested == Precision::kBf16) {
+    return Precision::kBf16;  // cuBLASLt computes products without a tuned kernel
   }
-  const PrecisionInfo& row = info_of(asked);
+  const PrecisionInfo& row = info_of(requested);
   if (!row.on_gpus) {
     fail("{} is computed on the CPU only: use {}, or bf16 on {}", row.name,
          option_words("device", "cpu"), info.name);
   }
-  const ops::TensorTypes types = types_of(asked);
-  // QKV and FC2 stand for what reads the two tensors.
+  const ops::TensorTypes types = tensor_types(requested);
+  // Checks one product for each of the two types, such as QKV for `normed` and FC2 for `inner`.
   for (const auto& [type, epilogue] : {std::pair(types.normed, GemmEpilogue::kBias),
                                        std::pair(types.inner, GemmEpilogue::kResidual)}) {
     const GemmProblem problem{
@@ -82,7 +83,7 @@ Precision choose_precision(Precision asked, const DeviceInfo& info) {
            support.why, elsewhere);
     }
   }
-  return asked;
+  return requested;
 }
 
 class GpuBackend final : public ops::Backend {
@@ -92,7 +93,7 @@ class GpuBackend final : public ops::Backend {
         device_(std::move(device)),
         page_locked_(std::make_shared<PageLocked>(device_)),
         precision_(choose_precision(options.precision, device_->info())),
-        types_(types_of(precision_)),
+        types_(tensor_types(precision_)),
         kernels_(*device_),
         planner_(device_->info()),
         cublas_(*device_, notes_),
@@ -103,7 +104,7 @@ class GpuBackend final : public ops::Backend {
         download_(device_->make_stream()),
         stopwatch_(*device_) {}
   /// Holds the device's context until all members that use it are destroyed.
-  ~GpuBackend() override { held_ = device_->hold_context(); }
+  ~GpuBackend() override { context_guard_ = device_->hold_context(); }
 
   [[nodiscard]] std::string description() const override {
     const DeviceInfo& info = device_->info();
@@ -114,7 +115,7 @@ class GpuBackend final : public ops::Backend {
   [[nodiscard]] int threads() const override { return pool_.threads(); }
   [[nodiscard]] std::int64_t preferred_batch() const override { return kPreferredBatch; }
   [[nodiscard]] std::string take_note() override {
-    const std::lock_guard turn(turn_);
+    const std::lock_guard lock(run_mutex_);
     std::string note = std::exchange(note_, {});
     const std::string others = notes_.take();
     return note + (note.empty() || others.empty() ? "" : "; ") + others;
@@ -122,7 +123,8 @@ class GpuBackend final : public ops::Backend {
   [[nodiscard]] ops::TensorTypes types() const override { return types_; }
 
   [[nodiscard]] Support can_run(const ops::BackendProblem& problem) const override {
-    return std::visit([this](const auto& given) { return ops::can_run(given, *device_); }, problem);
+    return std::visit(
+        [this](const auto& alternative) { return ops::can_run(alternative, *device_); }, problem);
   }
 
   void for_each(std::size_t count, const std::function<void(std::size_t)>& task) override {
@@ -133,25 +135,25 @@ class GpuBackend final : public ops::Backend {
            const std::function<void(ops::Executor&, const ops::Slice&)>& network) override;
 
   [[nodiscard]] ops::Profile profile() const override {
-    const std::lock_guard turn(turn_);
+    const std::lock_guard lock(run_mutex_);
     return times_;
   }
   void reset_profile() override {
-    const std::lock_guard turn(turn_);
+    const std::lock_guard lock(run_mutex_);
     times_ = {};
     device_seconds_ = 0;
   }
   [[nodiscard]] double device_seconds() const override {
-    const std::lock_guard turn(turn_);
+    const std::lock_guard lock(run_mutex_);
     return device_seconds_;
   }
 
   [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override {
-    const ContextGuard held = device_->hold_context();
+    const ContextGuard context_guard = device_->hold_context();
     return page_locked_->allocate(bytes);
   }
   [[nodiscard]] std::shared_ptr<ops::OutputMemory> allocate_output(std::size_t bytes) override {
-    const ContextGuard held = device_->hold_context();
+    const ContextGuard context_guard = device_->hold_context();
     return device_->info().is_emulated ? ops::Backend::allocate_output(bytes)
                                        : std::make_shared<DeviceOutput>(device_, bytes);
   }
@@ -160,13 +162,13 @@ class GpuBackend final : public ops::Backend {
   using Network = std::function<void(ops::Executor&, const ops::Slice&)>;
 
   [[nodiscard]] ops::PreparedPtr do_prepare(const ops::Weights& weights) override {
-    const ContextGuard held = device_->hold_context();
-    return std::visit([this](const auto& given) { return ops::prepare(given, uploader_); },
+    const ContextGuard context_guard = device_->hold_context();
+    return std::visit([this](const auto& layer) { return ops::prepare(layer, uploader_); },
                       weights);
   }
 
-  /// Whether results stay on the device: no memory of an emulated one is the caller's.
-  [[nodiscard]] bool stays(const ops::Batch& batch) const {
+  /// Whether results stay on the device. Those of an emulated device are always copied to the host.
+  [[nodiscard]] bool output_stays(const ops::Batch& batch) const {
     return batch.output_stays && !device_->info().is_emulated;
   }
   [[nodiscard]] std::int64_t max_images(const ops::Batch& batch) const;
@@ -179,11 +181,11 @@ class GpuBackend final : public ops::Backend {
               const Network& network);
   void call(const ops::Slice& slice, const Network& network, Stopwatch* stopwatch);
   void begin(std::size_t slot, const ops::Batch& batch, const ops::BatchRows& rows,
-             std::int64_t first, std::int64_t images, bool alone, const Network& network);
+             std::int64_t first, std::int64_t images, bool is_single, const Network& network);
   void finish(Slot& slot, const ops::Batch& batch);
   void copy(std::span<const std::byte> from, std::span<std::byte> to);
 
-  ContextGuard held_;  // declared first, so destroyed last
+  ContextGuard context_guard_;  // declared first, so destroyed last
   GpuOptions options_;
   std::shared_ptr<Device> device_;
   std::shared_ptr<PageLocked> page_locked_;
@@ -199,17 +201,17 @@ class GpuBackend final : public ops::Backend {
   std::unique_ptr<Stream> upload_;
   std::unique_ptr<Stream> download_;
 
-  mutable std::mutex turn_;
+  mutable std::mutex run_mutex_;  // guards all below
   Memory memory_;
-  /// The network, and the images of the slice, that the scratch was last measured for.
+  /// The network and the number of images per slice for which `measured_scratch_` was measured.
   std::pair<ops::Network, std::int64_t> measured_for_{};
   std::size_t measured_scratch_ = 0;
-  std::int64_t limit_ = 0;  // images of a slice, once memory has run out
+  std::int64_t limit_ = 0;  // maximum images per slice, after memory has run out; 0: no limit
   std::string note_;
-  /// Graphs of a network's slices of so many images in a slot, and so many rows where images
-  /// differ; null after their first run.
-  LeastRecent<std::tuple<ops::Network, std::int64_t, std::int64_t, std::size_t>,
-              std::unique_ptr<Graph>>
+  /// Graphs by network, number of images, number of rows (if images differ in size) and slot; null
+  /// after the first run of such a slice.
+  LruCache<std::tuple<ops::Network, std::int64_t, std::int64_t, std::size_t>,
+           std::unique_ptr<Graph>>
       graphs_{kMaxGraphs};
   Stopwatch stopwatch_;
   ops::Profile times_;
@@ -230,21 +232,22 @@ std::int64_t GpuBackend::max_images(const ops::Batch& batch) const {
 std::size_t GpuBackend::measure_scratch(const ops::Batch& batch, std::int64_t images,
                                         const Network& network) {
   GpuExecutor executor({*device_, kernels_, planner_, cublas_, notes_}, nullptr, {}, nullptr);
-  // Operators look at addresses only when they run, but refuse to be given none.
-  constexpr DevicePtr kNowhere = 256;
+  // Operators do not access the addresses while they are only measured, but refuse null.
+  constexpr DevicePtr kPlaceholder = 256;
   ops::Slice slice{.first = 0,
                    .images = images,
-                   .input = reinterpret_cast<const std::uint8_t*>(kNowhere),
-                   .output = reinterpret_cast<std::byte*>(kNowhere),
-                   .workspace = reinterpret_cast<std::byte*>(kNowhere)};
-  if (!batch.grids.empty()) {  // as if all were as large as the largest may be
-    slice.shapes = {.rows = images * batch.tokens, .starts = kNowhere, .grids = kNowhere};
+                   .input = reinterpret_cast<const std::uint8_t*>(kPlaceholder),
+                   .output = reinterpret_cast<std::byte*>(kPlaceholder),
+                   .workspace = reinterpret_cast<std::byte*>(kPlaceholder)};
+  if (!batch.grids.empty()) {  // measures as if all images had the maximum size
+    slice.shapes = {.rows = images * batch.tokens, .starts = kPlaceholder, .grids = kPlaceholder};
   }
   network(executor, slice);
   return executor.scratch_needed();
 }
 
-/// Memory for the batch's slices. When there is not enough, slices of half the size are tried once.
+/// Allocates memory for the batch's slices and returns their sizes. If there is not enough memory,
+/// tries slices of half the size once.
 std::vector<std::int64_t> GpuBackend::reserve(const ops::Batch& batch, const ops::BatchRows& rows,
                                               const Network& network) {
   const std::size_t input = rows.max_input_bytes();
@@ -299,7 +302,7 @@ void GpuBackend::launch(const ops::Network& identity, std::size_t slot, const op
     return;
   }
   if (slice.shapes.differ() && slice.images > kLongSlice) {
-    call(slice, network, nullptr);  // hardly two of these have as many rows
+    call(slice, network, nullptr);  // such slices rarely have equal numbers of rows
     return;
   }
   bool is_new = false;
@@ -318,8 +321,8 @@ void GpuBackend::launch(const ops::Network& identity, std::size_t slot, const op
       call(slice, network, nullptr);
     } catch (...) {
       try {
-        (void)device_->end_capture(*compute_);  // the stream is usable again
-      } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the first error is the one to tell
+        (void)device_->end_capture(*compute_);  // makes the stream usable again
+      } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the first error is rethrown
       }
       throw;
     }
@@ -341,7 +344,7 @@ void GpuBackend::copy(std::span<const std::byte> from, std::span<std::byte> to) 
 }
 
 void GpuBackend::begin(std::size_t index, const ops::Batch& batch, const ops::BatchRows& rows,
-                       std::int64_t first, std::int64_t images, bool alone,
+                       std::int64_t first, std::int64_t images, bool is_single,
                        const Network& network) {
   Slot& slot = memory_.slots[index];
   ops::Slice slice{.first = 0,
@@ -354,8 +357,8 @@ void GpuBackend::begin(std::size_t index, const ops::Batch& batch, const ops::Ba
                                            static_cast<std::size_t>(images) * memory_.output_bytes);
   const auto staged_output = slot.staged_output.bytes().first(output.size());
   // A single slice runs in one stream, without events between streams.
-  Stream& upload = alone ? *compute_ : *upload_;
-  Stream& download = alone ? *compute_ : *download_;
+  Stream& upload = is_single ? *compute_ : *upload_;
+  Stream& download = is_single ? *compute_ : *download_;
   if (page_locked_->holds(input)) {
     device_->copy_to_device(slot.input.address(), input, upload);
   } else {
@@ -373,21 +376,21 @@ void GpuBackend::begin(std::size_t index, const ops::Batch& batch, const ops::Ba
                     .starts = slot.shapes.address(),
                     .grids = slot.shapes.address() + start_bytes};
   }
-  if (!alone) {
+  if (!is_single) {
     slot.uploaded->record(upload);
     compute_->wait_for(*slot.uploaded);
   }
   slot.started->record(*compute_);
   launch(batch.network, index, slice, network);
-  if (stays(batch)) {
+  if (output_stays(batch)) {
     device_->copy_on_device(address_of(output.data()), slot.output.address(), output.size(),
                             *compute_);
   }
   slot.computed->record(*compute_);
-  if (!alone) {
+  if (!is_single) {
     download.wait_for(*slot.computed);
   }
-  if (!stays(batch)) {
+  if (!output_stays(batch)) {
     device_->copy_to_host(staged_output, slot.output.address(), download);
   }
   slot.done->record(download);
@@ -399,13 +402,13 @@ void GpuBackend::finish(Slot& slot, const ops::Batch& batch) {
     return;
   }
   if (slot.results.size() >= static_cast<std::size_t>(kLongSlice) * memory_.output_bytes) {
-    slot.done->synchronize();  // asleep: images can be decoded on the core
+    slot.done->synchronize();  // sleeps, so that the core can decode images
   } else {
-    while (!slot.done->done()) {  // to wake up would take a good part of the slice's time
+    while (!slot.done->done()) {  // polls, since waking up would take long compared to the slice
     }
   }
   device_seconds_ += device_->seconds_between(*slot.started, *slot.computed);
-  if (!stays(batch)) {
+  if (!output_stays(batch)) {
     copy(slot.staged_output.bytes().first(slot.results.size()), slot.results);
   }
   if (batch.on_computed) {
@@ -418,8 +421,8 @@ void GpuBackend::run(const ops::Batch& batch, const Network& network) {
   if (batch.images <= 0) {
     return;
   }
-  const std::lock_guard turn(turn_);
-  const ContextGuard held = device_->hold_context();
+  const std::lock_guard lock(run_mutex_);
+  const ContextGuard context_guard = device_->hold_context();
   const ops::BatchRows rows(batch);
   const std::vector<std::int64_t> slices = reserve(batch, rows, network);
   try {
@@ -437,8 +440,8 @@ void GpuBackend::run(const ops::Batch& batch, const Network& network) {
       slot.results = {};  // the caller's memory may be gone by the next call
     }
     try {
-      device_->synchronize();  // and nothing may read it any more
-    } catch (const Error&) {   // NOLINT(bugprone-empty-catch): the first error is the one to tell
+      device_->synchronize();  // ends all copies that read the caller's memory
+    } catch (const Error&) {   // NOLINT(bugprone-empty-catch): the first error is rethrown
     }
     throw;
   }
@@ -493,7 +496,7 @@ std::unique_ptr<ops::Backend> make_gpu_backend(std::unique_ptr<Device> device,
   if (const Support support = has_kernels_for(device->info()); !support) {
     fail("{}", support.why);
   }
-  const ContextGuard held = device->hold_context();
+  const ContextGuard context_guard = device->hold_context();
   return std::make_unique<GpuBackend>(std::move(device), options);
 }
 

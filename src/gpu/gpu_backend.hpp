@@ -12,7 +12,7 @@
 namespace fovea::gpu {
 
 struct GpuOptions {
-  /// kAuto is bf16. Throws for a precision that the device or this program does not have.
+  /// kAuto means bf16.
   Precision precision = Precision::kAuto;
   /// Host threads that prepare weights and fill staging buffers; 0: one for each CPU.
   int threads = 0;

@@ -52,7 +52,8 @@ MatmulPlan& CublasGemm::plan(const MatmulProblem& problem) {
 void CublasGemm::run(const GemmProblem& problem, const GemmOperands& operands, DevicePtr bias_bf16,
                      const std::string& why, KernelCache& kernels, Stream& stream) {
   if (problem.row_norm) {
-    fail("{}: only kernels of this program normalise rows on the way", to_string(problem));
+    fail("{}: cuBLASLt cannot normalise rows, and this program has no kernel for the product",
+         to_string(problem));
   }
   if (device_.info().is_emulated) {
     fail("{}, and NVIDIA's libraries do not run on the {}; use {}", why, device_.info().name,
@@ -83,7 +84,7 @@ void CublasGemm::run(const GemmProblem& problem, const GemmOperands& operands, D
 bool GpuExecutor::take_scratch(std::size_t bytes) {
   needed_ = std::max(needed_, bytes);
   if (stream_ != nullptr && bytes > scratch_.bytes) {
-    fail("an operator needs {} bytes of scratch memory on the GPU; {} were planned", bytes,
+    fail("an operator needs {} bytes of scratch memory on the GPU, but only {} are reserved", bytes,
          scratch_.bytes);
   }
   return stream_ != nullptr;
@@ -97,9 +98,9 @@ void GpuExecutor::done(ops::Place place) {
 
 void GpuExecutor::do_run(const ops::Call& call) {
   std::visit(
-      [this](const auto& given) {
-        ops::run(given, *this);
-        done(given.place());
+      [this](const auto& operation) {
+        ops::run(operation, *this);
+        done(operation.place());
       },
       call);
 }

@@ -19,12 +19,12 @@
 
 namespace fovea::gpu {
 
-/// Matrix products for which this program has no kernel on the device at hand, through cuBLASLt.
+/// Computes matrix products with cuBLASLt, if this program has no kernel for them on the device.
 class CublasGemm {
  public:
   CublasGemm(Device& device, Notes& notes) : device_(device), notes_(notes) {}
 
-  /// Computes a product of bf16 operands for which there is no kernel; `why` says why. Opens the
+  /// Computes a product of bf16 operands. `why` is the reason why there is no kernel. Opens the
   /// library on first use.
   void run(const GemmProblem& problem, const GemmOperands& operands, DevicePtr bias_bf16,
            const std::string& why, KernelCache& kernels, Stream& stream);
@@ -45,17 +45,17 @@ class Stopwatch {
 
   void start(Stream& stream);
   void stop(ops::Place place, Stream& stream);
-  /// Adds what was recorded to `times`; the stream must have been synchronised.
+  /// Adds the recorded times to `times`; the stream must have been synchronised.
   void add_to(ops::Profile& times);
 
  private:
   using Mark = std::pair<ops::Place, std::unique_ptr<Event>>;
   Device& device_;
-  std::vector<Mark> marks_;  // the start, then ends
+  std::vector<Mark> marks_;  // the start, then the end of each operator
 };
 
-/// Device memory that operators use for themselves; sized by an executor that only measures, for
-/// the largest slice: an operator must not ask for more when there are fewer images.
+/// Device memory for intermediate results of operators. An executor that only measures determines
+/// its size for the largest slice: an operator must not need more for fewer images.
 struct Scratch {
   DevicePtr address = 0;
   std::size_t bytes = 0;
@@ -72,17 +72,18 @@ struct ExecutorContext {
 
 class GpuExecutor final : public ops::Executor {
  public:
-  /// `stream` is null where the executor only measures the scratch that the network needs.
+  /// `stream` is null if the executor only measures the scratch memory that the network needs.
   GpuExecutor(const ExecutorContext& context, Stream* stream, Scratch scratch, Stopwatch* stopwatch)
       : context_(context), stream_(stream), scratch_(scratch), stopwatch_(stopwatch) {}
 
   [[nodiscard]] std::size_t scratch_needed() const { return needed_; }
 
-  // Building blocks of operators.
+  // The following are the building blocks of operators.
 
   [[nodiscard]] Device& device() const { return context_.device; }
   [[nodiscard]] Planner& planner() const { return context_.planner; }
-  /// Notes the bytes, before an operator launches anything; false when the executor only measures.
+  /// Requests scratch memory for an operator. Returns false if the executor only measures: then the
+  /// operator must not launch anything.
   [[nodiscard]] bool take_scratch(std::size_t bytes);
   [[nodiscard]] DevicePtr scratch() const { return scratch_.address; }
 
@@ -91,9 +92,9 @@ class GpuExecutor final : public ops::Executor {
   /// Launches a matrix product with the weights of `layer`.
   void gemm(const GemmProblem& problem, const GemmOperands& operands, const DeviceLinear& layer);
   void copy_on_device(const TensorView& output, const ConstTensorView& input);
-  /// Notes a choice's notice when it is news.
+  /// Adds a choice's notice to the notes, unless the user has already been notified.
   void note(const std::string& notice) { context_.notes.add(context_.planner.news(notice)); }
-  /// Ends the time of a part of an operator; the operator's own ends by itself.
+  /// Records the end of a part of an operator, for the profile; do_run records the operator's end.
   void done(ops::Place place);
 
  private:
@@ -106,7 +107,7 @@ class GpuExecutor final : public ops::Executor {
   std::size_t needed_ = 0;
 };
 
-/// The scales of a matrix of kMXFP8; 0 of others.
+/// Returns the scales of a kMXFP8 matrix; 0 for other types.
 [[nodiscard]] DevicePtr block_scales(const ConstTensorView& view);
 
 }  // namespace fovea::gpu

@@ -15,19 +15,19 @@
 namespace fovea::gpu {
 namespace {
 
-/// Rows of bf16 operands are whole 16-byte units, and products have steps of 16.
+/// Rows of bf16 operands are padded to a multiple of this: kernels take steps of 16 elements.
 constexpr std::int64_t kDepthMultiple = 16;
 
 std::size_t count(std::int64_t n) {
   return static_cast<std::size_t>(n);
 }
 
-float largest(std::span<const float> row) {
-  float peak = 0;
+float max_magnitude(std::span<const float> row) {
+  float magnitude = 0;
   for (const float value : row) {
-    peak = std::max(peak, std::abs(value));
+    magnitude = std::max(magnitude, std::abs(value));
   }
-  return peak;
+  return magnitude;
 }
 
 void store_bf16(std::span<const float> from, std::byte* to) {
@@ -45,7 +45,7 @@ void pack_i8(const ops::LinearWeights& weights, PackedLinear& packed) {
   packed.bias = std::move(rounded.bias);
 }
 
-/// Rounds to e4m3 with a scale per output, by which its largest weight becomes 448.
+/// Rounds to e4m3 with a scale per output that maps the output's largest weight to 448.
 void pack_e4m3(const ops::LinearWeights& weights, PackedLinear& packed) {
   const std::size_t in = count(weights.in);
   packed.column_scale.resize(count(weights.out));
@@ -57,7 +57,7 @@ void pack_e4m3(const ops::LinearWeights& weights, PackedLinear& packed) {
       scale = weights.rounded_scale[o];
     } else {
       const auto row = weights.weight.subspan(o * in, in);
-      const float peak = largest(row);
+      const float peak = max_magnitude(row);
       scale = peak > 0 ? peak / static_cast<float>(kE4M3Max) : 1.0F;
       const float inverse = 1.0F / scale;
       std::ranges::transform(row, stored,
@@ -76,8 +76,8 @@ void pack_mxfp8(const ops::LinearWeights& weights, PackedLinear& packed) {
   packed.block_scales = std::move(rounded.scales);
 }
 
-/// (x * scale + shift) gamma W^T + beta W^T + bias: gamma goes into W and beta into the bias. The
-/// sums are of the weights as they are rounded, so that a row's mean cancels exactly.
+/// Folds gamma and beta of (x * scale + shift) gamma W^T + beta W^T + bias into W and the bias. The
+/// column sums are those of the rounded weights, so that a row's mean cancels exactly.
 void pack_with_norm(const ops::LinearWeights& weights, PackedLinear& packed) {
   const std::size_t in = count(weights.in);
   const std::size_t out = count(weights.out);
@@ -107,7 +107,8 @@ PackedLinear pack_linear(const ops::LinearWeights& weights) {
   packed.type = weight_type(weights.input.type);
   if (packed.type != DType::kBF16 && packed.type != DType::kE4M3 && packed.type != DType::kMXFP8 &&
       packed.type != DType::kI8) {
-    fail("the GPU has no linear layers for inputs of {}", to_string(weights.input.type));
+    fail("linear layers with inputs of type {} are not supported on GPUs",
+         to_string(weights.input.type));
   }
   packed.output = weights.output;
   packed.weight.resize(in * out * size_of(packed.type));
@@ -163,7 +164,7 @@ DeviceBuffer Uploader::upload(std::span<const std::byte> bytes) {
   }
   const std::lock_guard lock(mutex_);
   device_.copy_to_device(buffer.address(), bytes, *stream_);
-  stream_->synchronize();  // the host memory may go
+  stream_->synchronize();  // the caller may free the host memory now
   return buffer;
 }
 

@@ -12,16 +12,15 @@
 
 namespace fovea::gpu {
 
-/// Allocates page-locked buffers and recognises them by address. Buffers keep it and the device
-/// alive.
-/// Thread-safe.
+/// Allocates page-locked buffers and recognises them by address. Buffers keep this object and the
+/// device alive. Thread-safe.
 class PageLocked : public std::enable_shared_from_this<PageLocked> {
  public:
   explicit PageLocked(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
-  /// Allocates a buffer; in pageable memory when no page-locked memory is left.
+  /// Allocates a buffer, in pageable memory if there is not enough page-locked memory.
   [[nodiscard]] HostBuffer allocate(std::size_t bytes);
-  /// Whether all of `bytes` lies in a buffer handed out and not freed.
+  /// Whether `bytes` lies within one of the buffers.
   [[nodiscard]] bool holds(std::span<const std::byte> bytes) const;
 
  private:
@@ -29,7 +28,7 @@ class PageLocked : public std::enable_shared_from_this<PageLocked> {
 
   std::shared_ptr<Device> device_;
   mutable std::mutex mutex_;
-  std::map<const std::byte*, std::size_t> buffers_;  // where each begins, and its bytes
+  std::map<const std::byte*, std::size_t> buffers_;  // address and size of each
 };
 
 }  // namespace fovea::gpu

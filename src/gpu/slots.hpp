@@ -20,7 +20,7 @@ struct Slot {
   PinnedBuffer staged_input;
   PinnedBuffer staged_output;
   PinnedBuffer staged_shapes;
-  /// Where images differ in size: int32 starts (images + 1), grids (images, 2).
+  /// Shapes of images of different sizes: int32 starts (images + 1), grids (images, 2).
   DeviceBuffer shapes;
   DeviceBuffer input;
   DeviceBuffer output;
@@ -28,13 +28,13 @@ struct Slot {
   std::unique_ptr<Event> started;
   std::unique_ptr<Event> computed;
   std::unique_ptr<Event> done;
-  std::span<std::byte> results;  // where the output is to go; empty when nothing is in flight
+  std::span<std::byte> results;  // destination of the output; empty if the slot is free
 };
 
 /// All memory of a backend that depends on the size of slices.
 struct Memory {
-  std::int64_t images = 0;      // of the largest slice that fits
-  std::size_t input_bytes = 0;  // of an image, the largest one, like the next two
+  std::int64_t images = 0;      // maximum number in a slice
+  std::size_t input_bytes = 0;  // maximum per image, as are the next two
   std::size_t output_bytes = 0;
   std::size_t workspace_bytes = 0;
   DeviceBuffer workspace;
@@ -42,7 +42,7 @@ struct Memory {
   std::array<Slot, 2> slots;
 
   Memory() = default;
-  /// Throws OutOfMemory; what was allocated by then is freed.
+  /// Throws OutOfMemory if it cannot allocate all buffers.
   Memory(Device& device, std::int64_t max_images, std::size_t input, std::size_t output,
          std::size_t workspace_each, std::size_t scratch_bytes)
       : images(max_images),

@@ -72,7 +72,7 @@ bool is_commit(std::string_view text) {
 }
 
 bool is_revision(std::string_view text) {
-  // git's own rules (git-check-ref-format) forbid all of these in a name.
+  // git does not allow these characters in names (git-check-ref-format).
   const auto is_allowed = [](unsigned char c) {
     return c > ' ' && c != 0x7f &&
            std::string_view("\\~^:?*[").find(static_cast<char>(c)) == std::string_view::npos;

@@ -9,7 +9,7 @@
 
 namespace fovea::hub {
 
-/// Returns an environment variable, or "" when it is not set, which hub clients treat alike.
+/// Returns an environment variable, or "" when it is not set: hub clients treat both alike.
 [[nodiscard]] std::string environment(const char* name);
 
 /// True for "org/name" made of the characters the hub allows.
@@ -18,7 +18,7 @@ namespace fovea::hub {
 /// True for 40 lower-case hexadecimal digits.
 [[nodiscard]] bool is_commit(std::string_view text);
 
-/// True for a text that can name a branch, tag or commit and stays a path within refs/.
+/// Returns whether a text can name a branch, tag or commit and, as a path, stays within refs/.
 [[nodiscard]] bool is_revision(std::string_view text);
 
 /// Returns HF_HOME, else XDG_CACHE_HOME/huggingface, else ~/.cache/huggingface. Throws fovea::Error

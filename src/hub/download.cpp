@@ -23,9 +23,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::chrono::milliseconds kFirstWait{250};
-constexpr std::chrono::milliseconds kLongestWait{8000};  // a multiple
+constexpr std::chrono::milliseconds kMaxWait{8000};  // a multiple of kFirstWait
 
-fs::path partial_of(const fs::path& blob) {
+fs::path partial_path(const fs::path& blob) {
   fs::path partial = blob;
   partial += ".incomplete";
   return partial;
@@ -33,9 +33,9 @@ fs::path partial_of(const fs::path& blob) {
 
 // Waits longer after every consecutive failure.
 void wait_before_retry(int failures, const std::string& reason, const DownloadReport& report) {
-  const auto wait = std::min(kLongestWait, kFirstWait * (1 << std::min(failures - 1, 10)));
+  const auto wait = std::min(kMaxWait, kFirstWait * (1 << std::min(failures - 1, 10)));
   report.notice(fmt::format("{}; trying again in {} ms", reason, wait.count()));
-  for (auto rest = wait; rest.count() > 0; rest -= kFirstWait) {
+  for (auto remaining = wait; remaining.count() > 0; remaining -= kFirstWait) {
     report.alive();
     std::this_thread::sleep_for(kFirstWait);
   }
@@ -97,10 +97,10 @@ class PartialFile {
     std::string_view advice;
     if (code == ENOSPC || code == EDQUOT) {
       advice =
-          "; make room (or set HF_HUB_CACHE to another disk) and run the pull again: it resumes "
-          "where it stopped";
+          "; free some space (or set HF_HUB_CACHE to another disk) and run the pull again: it "
+          "resumes where it stopped";
     } else if (code == ELOOP) {
-      advice = "; a symbolic link is not followed here: remove it";
+      advice = "; symbolic links are not followed here: remove it";
     }
     fail("{}: cannot {}: {}{}", io::escape(path_.native()), action, std::strerror(code), advice);
   }
@@ -126,7 +126,7 @@ std::uint64_t body_start(const HttpResponse& response, const RemoteFile& file,
   const std::int64_t length = response.content_length();
   if (length >= 0 && start + static_cast<std::uint64_t>(length) != file.size) {
     fail(
-        "{}: the hub states {} bytes, but the server's reply would make it {}: run the pull again "
+        "{}: the hub states {} bytes, but the server's reply makes it {}: run the pull again "
         "later, or look for a proxy between this machine and the hub",
         file.name, file.size, start + static_cast<std::uint64_t>(length));
   }
@@ -138,29 +138,28 @@ std::uint64_t body_start(const HttpResponse& response, const RemoteFile& file,
 void fetch_rest(HttpClient& client, const RemoteFile& file, PartialFile& partial,
                 const DownloadReport& report) {
   const std::uint64_t offset = partial.size();
-  bool started = false;
+  bool has_body = false;
   const HttpResponse response = client.get(
       file.url, offset, [&](const HttpResponse& reply, std::span<const std::byte> bytes) {
-        if (!started) {
-          started = true;
+        if (!has_body) {
+          has_body = true;
           if (body_start(reply, file, offset) != offset) {
-            report.notice(
-                file.name +
-                ": the server cannot resume a download; starting again from the first byte");
+            report.notice(file.name +
+                          ": the server cannot resume a download; starting from the first byte");
             partial.clear();
           }
         }
         if (bytes.size() > file.size - partial.size()) {
           partial.remove();
           fail(
-              "{}: the server sends more than the {} bytes that the hub states; the file was "
+              "{}: the server sent more than the {} bytes that the hub states; the file was "
               "deleted",
               file.name, file.size);
         }
         partial.append(bytes);
         report.bytes(partial.size(), bytes.size());
       });
-  if (response.status == 416) {  // the partial file is longer than the server's file
+  if (response.status == 416) {  // the server's file is not longer than the partial file
     partial.clear();
     throw TransientError(fmt::format("{}: the server has no bytes from {} on", file.name, offset));
   }
@@ -171,14 +170,14 @@ void fetch_rest(HttpClient& client, const RemoteFile& file, PartialFile& partial
 
 void fetch_all(HttpClient& client, const RemoteFile& file, PartialFile& partial, int retries,
                const DownloadReport& report) {
-  std::uint64_t furthest = partial.size();
+  std::uint64_t max_size = partial.size();
   int failures = 0;
   while (partial.size() < file.size) {
     std::string reason;
-    bool ended_properly = false;
+    bool is_reply_complete = false;
     try {
       fetch_rest(client, file, partial, report);
-      ended_properly = true;
+      is_reply_complete = true;
       reason = fmt::format("{}: the server stopped after {} of {} bytes", file.name, partial.size(),
                            file.size);
     } catch (const TransientError& error) {
@@ -188,11 +187,11 @@ void fetch_all(HttpClient& client, const RemoteFile& file, PartialFile& partial,
       break;
     }
     // Only new bytes count as progress, and a few bytes per connection do not: a server without
-    // ranges, or one that sends very slowly, could otherwise keep a pull busy for ever.
-    failures = partial.size() >= furthest + kMinProgressBytes ? 1 : failures + 1;
-    furthest = std::max(furthest, partial.size());
+    // ranges, or one that sends very slowly, could otherwise keep a pull running forever.
+    failures = partial.size() >= max_size + kMinProgressBytes ? 1 : failures + 1;
+    max_size = std::max(max_size, partial.size());
     if (failures > retries) {
-      if (ended_properly) {
+      if (is_reply_complete) {
         partial.remove();
         fail("{}: expected {} bytes, got {}; the file was deleted", file.name, file.size,
              partial.size());
@@ -225,8 +224,8 @@ void with_retries(int retries, const DownloadReport& report, const std::function
   }
 }
 
-std::uint64_t bytes_here(const fs::path& blob) {
-  for (const fs::path& path : {blob, partial_of(blob)}) {
+std::uint64_t local_bytes(const fs::path& blob) {
+  for (const fs::path& path : {blob, partial_path(blob)}) {
     std::error_code error;
     const std::uintmax_t size = fs::file_size(path, error);
     if (!error) {
@@ -238,7 +237,7 @@ std::uint64_t bytes_here(const fs::path& blob) {
 
 void download(HttpClient& client, const RemoteFile& file, const fs::path& blob, int retries,
               const DownloadReport& report) {
-  PartialFile partial(partial_of(blob));
+  PartialFile partial(partial_path(blob));
   if (partial.size() > file.size) {
     partial.clear();
   }
@@ -267,7 +266,7 @@ void download(HttpClient& client, const RemoteFile& file, const fs::path& blob, 
   std::error_code error;
   fs::rename(partial.path(), blob, error);
   if (error) {
-    fail("{}: cannot put the finished file in place: {}", io::escape(blob.native()),
+    fail("{}: cannot move the finished file into place: {}", io::escape(blob.native()),
          error.message());
   }
 }

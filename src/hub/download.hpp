@@ -1,4 +1,4 @@
-// Downloads a file of the hub into a blob of the cache, with resumption, retries and verification.
+// Downloads a file from the hub to a blob in the cache; resumes, retries and verifies downloads.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct RemoteFile {
 struct DownloadReport {
   /// Called with the number of bytes in the local file, and the number just received. The first
   /// decreases when the download has to start again.
-  std::function<void(std::uint64_t here, std::uint64_t received)> bytes;
+  std::function<void(std::uint64_t present, std::uint64_t received)> bytes;
   /// Called with a message for the user.
   std::function<void(const std::string&)> notice;
   /// Called at least every second during waits; an exception from it ends the download.
@@ -33,7 +33,7 @@ struct DownloadReport {
 void with_retries(int retries, const DownloadReport& report, const std::function<void()>& request);
 
 /// Returns the number of local bytes of `blob`, complete or not.
-[[nodiscard]] std::uint64_t bytes_here(const std::filesystem::path& blob);
+[[nodiscard]] std::uint64_t local_bytes(const std::filesystem::path& blob);
 
 /// Fetches `file` to `blob` + ".incomplete", resuming where an earlier download stopped; checks its
 /// size and hash; renames it to `blob`. A file that fails the checks is deleted. Throws

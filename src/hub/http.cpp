@@ -24,30 +24,31 @@ namespace fovea::hub {
 namespace {
 
 constexpr long kConnectTimeoutSeconds = 20;
-// A transfer that is slower than this for that long is aborted and tried again. Both times can be
-// set as for huggingface_hub: HF_HUB_DOWNLOAD_TIMEOUT and HF_HUB_ETAG_TIMEOUT.
+// A transfer that stays slower than kMinBytesPerSecond for kStallSeconds is aborted and retried.
+// As in huggingface_hub, HF_HUB_DOWNLOAD_TIMEOUT overrides kStallSeconds and HF_HUB_ETAG_TIMEOUT
+// overrides kTextSeconds.
 constexpr long kMinBytesPerSecond = 1000;
 constexpr long kStallSeconds = 30;
 static_assert(kMinProgressBytes >= kMinBytesPerSecond * kStallSeconds);
 // A reply that is not a file has to be complete within this time.
 constexpr long kTextSeconds = 60;
 // The time without data after which the user is notified of the wait.
-constexpr std::chrono::seconds kPatience{4};
+constexpr std::chrono::seconds kMaxSilence{4};
 constexpr int kMaxRedirects = 10;
 // The limit in bytes on the body of an error reply, which is ignored.
 constexpr std::size_t kMaxErrorBytes = std::size_t{64} << 10;
 
 // Returns a number of seconds from an environment variable, else `fallback`.
-long seconds_from(const char* name, long fallback) {
+long seconds_from_environment(const char* name, long fallback) {
   const std::string text = environment(name);
-  constexpr long kMost = 86400;
+  constexpr long kMaxSeconds = 86400;
   if (text.empty()) {
     return fallback;
   }
   const std::optional<long> seconds = parse_number<long>(text);
-  if (!seconds || *seconds < 1 || *seconds > kMost) {
+  if (!seconds || *seconds < 1 || *seconds > kMaxSeconds) {
     fail("{} is \"{}\"; expected a whole number of seconds from 1 to {}", name, io::escape(text),
-         kMost);
+         kMaxSeconds);
   }
   return *seconds;
 }
@@ -62,19 +63,20 @@ std::string_view trimmed(std::string_view text) {
 }
 
 // Returns the URL without its query for messages: queries of CDN URLs contain secrets.
-std::string shown(const std::string& url) {
+std::string url_for_messages(const std::string& url) {
   return io::escape(url.substr(0, url.find('?')));
 }
 
 template <typename Value>
 void set(CURL* curl, CURLoption option, Value value) {
   if (const CURLcode code = curl_easy_setopt(curl, option, value); code != CURLE_OK) {
-    fail("libcurl refuses option {}: {}", static_cast<int>(option), curl_easy_strerror(code));
+    fail("libcurl rejects option {}: {}", static_cast<int>(option), curl_easy_strerror(code));
   }
 }
 
-// The variables are those of libcurl's tool and of OpenSSL. libcurl itself knows only the store of
-// the distribution that it was built on; the first files are those of Debian, Fedora and openSUSE.
+// Returns the file of trusted certificates, or "" for libcurl's default. The variables are those of
+// the curl tool, OpenSSL and Python's requests. libcurl only knows the store of the distribution
+// that it was built on, so those of Debian, Fedora and openSUSE are tried.
 std::string certificate_file() {
   for (const char* name : {"SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"}) {
     if (std::string path = environment(name); !path.empty()) {
@@ -83,7 +85,7 @@ std::string certificate_file() {
   }
   for (const char* path : {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
                            "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}) {
-    if (std::error_code absent; std::filesystem::exists(path, absent)) {
+    if (std::error_code ignored; std::filesystem::exists(path, ignored)) {
       return path;
     }
   }
@@ -102,17 +104,17 @@ bool is_redirect(long status) {
     case CURLE_SSL_ISSUER_ERROR:
       fail(
           "{}: the server's certificate is not trusted ({}): if your network inspects TLS, name "
-          "its certificate authority's file in SSL_CERT_FILE; else install ca-certificates",
-          shown(url), reason);
+          "its certificate authority's file in SSL_CERT_FILE; otherwise install ca-certificates",
+          url_for_messages(url), reason);
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT:
-      fail("{}: this URL cannot be fetched ({})", shown(url), reason);
+      fail("{}: this URL cannot be fetched ({})", url_for_messages(url), reason);
     case CURLE_OUT_OF_MEMORY:
     case CURLE_FAILED_INIT:
     case CURLE_NOT_BUILT_IN:
-      fail("{}: {}", shown(url), reason);
+      fail("{}: {}", url_for_messages(url), reason);
     default:
-      throw TransientError(fmt::format("{}: {}", shown(url), reason));
+      throw TransientError(fmt::format("{}: {}", url_for_messages(url), reason));
   }
 }
 
@@ -129,22 +131,22 @@ struct HttpClient::Transfer {
 
   HttpResponse response;
   const Body* body = nullptr;
-  const Alive* alive = nullptr;
+  const OnWait* on_wait = nullptr;
   CURL* curl = nullptr;
   std::exception_ptr error;
-  Clock::time_point heard = Clock::now();  // the last byte
-  bool is_told = false;                    // that none has come since
+  Clock::time_point last_byte_time = Clock::now();
+  bool has_notified = false;  // whether the user was notified of the current wait
   long connect_seconds = kConnectTimeoutSeconds;
   bool is_connected = false;
-  long most_seconds = 0;    // to wait for an answer
-  std::size_t ignored = 0;  // bytes of a body that is not read
+  long max_answer_seconds = 0;    // maximum time without data once connected
+  std::size_t ignored_bytes = 0;  // size of the body of an error reply so far
 
-  /// Whether the transfer was ended because the ignored body is too long. The reply is valid.
-  [[nodiscard]] bool cut() const { return ignored > kMaxErrorBytes; }
+  /// Whether the transfer was ended because the ignored body is too long. The reply is still valid.
+  [[nodiscard]] bool is_cut_off() const { return ignored_bytes > kMaxErrorBytes; }
 
   static std::size_t on_header(const char* data, std::size_t, std::size_t size, void* self) {
     return static_cast<Transfer*>(self)->guard(size, [&](Transfer& transfer) {
-      transfer.hear();
+      transfer.reset_wait();
       const std::string_view line(data, size);
       if (line.starts_with("HTTP/")) {  // a new reply, after an interim "100 Continue"
         transfer.response.headers.clear();
@@ -160,45 +162,46 @@ struct HttpClient::Transfer {
 
   static std::size_t on_body(const char* data, std::size_t, std::size_t size, void* self) {
     auto* const context = static_cast<Transfer*>(self);
-    const std::size_t taken = context->guard(size, [&](Transfer& transfer) {
-      transfer.hear();
+    const std::size_t consumed = context->guard(size, [&](Transfer& transfer) {
+      transfer.reset_wait();
       curl_easy_getinfo(transfer.curl, CURLINFO_RESPONSE_CODE, &transfer.response.status);
       if (transfer.response.status == 200 || transfer.response.status == 206) {
         (*transfer.body)(transfer.response, std::as_bytes(std::span(data, size)));
       } else {
-        transfer.ignored += size;
+        transfer.ignored_bytes += size;
       }
     });
-    return context->cut() ? 0 : taken;
+    return context->is_cut_off() ? 0 : consumed;
   }
 
   static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-    constexpr std::size_t kGoOn = 1;
+    constexpr std::size_t kContinue = 1;
     return static_cast<Transfer*>(self)->guard(
-               kGoOn, [](Transfer& transfer) { (*transfer.alive)(transfer.waiting()); }) == kGoOn
+               kContinue,
+               [](Transfer& transfer) { (*transfer.on_wait)(transfer.wait_notice()); }) == kContinue
                ? 0
                : 1;
   }
 
   // Returns a message for the user, once per period without data.
-  std::string waiting() {
-    curl_off_t connected = 0;  // when
-    curl_easy_getinfo(curl, CURLINFO_PRETRANSFER_TIME_T, &connected);
-    if (connected != 0 && !std::exchange(is_connected, true)) {
-      hear();
+  std::string wait_notice() {
+    curl_off_t connect_time = 0;
+    curl_easy_getinfo(curl, CURLINFO_PRETRANSFER_TIME_T, &connect_time);
+    if (connect_time != 0 && !std::exchange(is_connected, true)) {
+      reset_wait();
     }
-    if (is_told || Clock::now() - heard < kPatience) {
+    if (has_notified || Clock::now() - last_byte_time < kMaxSilence) {
       return "";
     }
-    is_told = true;
-    return fmt::format("{}: waiting for {}, for {} s at most", shown(response.url),
+    has_notified = true;
+    return fmt::format("{}: waiting for {}, for {} s at most", url_for_messages(response.url),
                        is_connected ? "an answer" : "a connection",
-                       is_connected ? most_seconds : connect_seconds);
+                       is_connected ? max_answer_seconds : connect_seconds);
   }
 
-  void hear() {
-    heard = Clock::now();
-    is_told = false;
+  void reset_wait() {
+    last_byte_time = Clock::now();
+    has_notified = false;
   }
 
   // Runs a callback's work. An exception is kept here until libcurl has returned.
@@ -226,15 +229,15 @@ std::int64_t HttpResponse::content_length() const {
   return length && *length >= 0 ? *length : -1;
 }
 
-std::string origin_of(const std::string& url) {
+std::string url_origin(const std::string& url) {
   const Released<CURLU, curl_url_cleanup> parsed(curl_url());
   if (!parsed || curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) {
-    fail("{}: not a URL", shown(url));
+    fail("{}: not a URL", url_for_messages(url));
   }
-  const auto part = [&](CURLUPart which) {
+  const auto part = [&](CURLUPart url_part) {
     char* text = nullptr;
-    if (curl_url_get(parsed.get(), which, &text, CURLU_DEFAULT_PORT) != CURLUE_OK) {
-      fail("{}: not a complete URL", shown(url));
+    if (curl_url_get(parsed.get(), url_part, &text, CURLU_DEFAULT_PORT) != CURLUE_OK) {
+      fail("{}: not a complete URL", url_for_messages(url));
     }
     std::string copy = lower_case(text);
     curl_free(text);
@@ -242,31 +245,31 @@ std::string origin_of(const std::string& url) {
   };
   const std::string scheme = part(CURLUPART_SCHEME);
   if (scheme != "http" && scheme != "https") {
-    fail("{}: not an http or https URL", shown(url));
+    fail("{}: not an http or https URL", url_for_messages(url));
   }
   return fmt::format("{}://{}:{}", scheme, part(CURLUPART_HOST), part(CURLUPART_PORT));
 }
 
-HttpClient::HttpClient(const std::string& endpoint, std::string token, Alive alive)
-    : handle_(std::make_unique<Handle>()), token_(std::move(token)), alive_(std::move(alive)) {
+HttpClient::HttpClient(const std::string& endpoint, std::string token, OnWait on_wait)
+    : handle_(std::make_unique<Handle>()), token_(std::move(token)), on_wait_(std::move(on_wait)) {
   static std::once_flag once;
   std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
   handle_->curl = curl_easy_init();
   if (handle_->curl == nullptr) {
-    fail("libcurl cannot start");
+    fail("cannot initialise libcurl");
   }
-  origin_ = origin_of(endpoint);
+  origin_ = url_origin(endpoint);
 }
 
 HttpClient::~HttpClient() = default;
 
-HttpResponse HttpClient::perform(const std::string& url, Ask ask, std::uint64_t offset,
+HttpResponse HttpClient::perform(const std::string& url, RequestKind kind, std::uint64_t offset,
                                  const Body& body) {
   CURL* curl = handle_->curl;
-  curl_easy_reset(curl);  // keeps the connections
+  curl_easy_reset(curl);  // keeps open connections
   Transfer transfer;
   transfer.body = &body;
-  transfer.alive = &alive_;
+  transfer.on_wait = &on_wait_;
   transfer.curl = curl;
   transfer.response.url = url;
   std::array<char, CURL_ERROR_SIZE> detail{};
@@ -277,12 +280,12 @@ HttpResponse HttpClient::perform(const std::string& url, Ask ask, std::uint64_t 
   set(curl, CURLOPT_NOSIGNAL, 1L);
   set(curl, CURLOPT_CONNECTTIMEOUT, transfer.connect_seconds);
   set(curl, CURLOPT_LOW_SPEED_LIMIT, kMinBytesPerSecond);
-  transfer.most_seconds = seconds_from("HF_HUB_DOWNLOAD_TIMEOUT", kStallSeconds);
-  set(curl, CURLOPT_LOW_SPEED_TIME, transfer.most_seconds);
-  if (ask != Ask::kFile) {
-    const long limit = seconds_from("HF_HUB_ETAG_TIMEOUT", kTextSeconds);
+  transfer.max_answer_seconds = seconds_from_environment("HF_HUB_DOWNLOAD_TIMEOUT", kStallSeconds);
+  set(curl, CURLOPT_LOW_SPEED_TIME, transfer.max_answer_seconds);
+  if (kind != RequestKind::kFile) {
+    const long limit = seconds_from_environment("HF_HUB_ETAG_TIMEOUT", kTextSeconds);
     set(curl, CURLOPT_TIMEOUT, limit);
-    transfer.most_seconds = std::min(transfer.most_seconds, limit);
+    transfer.max_answer_seconds = std::min(transfer.max_answer_seconds, limit);
     transfer.connect_seconds = std::min(transfer.connect_seconds, limit);
   }
   set(curl, CURLOPT_HEADERFUNCTION, &Transfer::on_header);
@@ -295,26 +298,26 @@ HttpResponse HttpClient::perform(const std::string& url, Ask ask, std::uint64_t 
   if (const std::string file = certificate_file(); !file.empty()) {
     set(curl, CURLOPT_CAINFO, file.c_str());
   }
-  if (ask == Ask::kHead) {
+  if (kind == RequestKind::kHead) {
     set(curl, CURLOPT_NOBODY, 1L);
   }
-  // Sizes and hashes are those of the file itself, so it must come uncompressed.
+  // Sizes and hashes are those of the uncompressed file.
   curl_slist* lines = curl_slist_append(nullptr, "Accept-Encoding: identity");
   if (offset > 0) {
     lines = curl_slist_append(lines, fmt::format("Range: bytes={}-", offset).c_str());
   }
-  if (!token_.empty() && origin_of(url) == origin_) {
+  if (!token_.empty() && url_origin(url) == origin_) {
     lines = curl_slist_append(lines, fmt::format("Authorization: Bearer {}", token_).c_str());
   }
   const Released<curl_slist, curl_slist_free_all> headers(lines);
   set(curl, CURLOPT_HTTPHEADER, headers.get());
 
   const CURLcode code = curl_easy_perform(curl);
-  set(curl, CURLOPT_ERRORBUFFER, static_cast<char*>(nullptr));  // `detail` ends here
+  set(curl, CURLOPT_ERRORBUFFER, static_cast<char*>(nullptr));  // `detail` is about to be destroyed
   if (transfer.error) {
     std::rethrow_exception(transfer.error);
   }
-  if (code != CURLE_OK && !transfer.cut()) {
+  if (code != CURLE_OK && !transfer.is_cut_off()) {
     fail_with_curl(code, detail.data(), url);
   }
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &transfer.response.status);
@@ -323,47 +326,50 @@ HttpResponse HttpClient::perform(const std::string& url, Ask ask, std::uint64_t 
   if (redirect != nullptr && is_redirect(transfer.response.status)) {
     transfer.response.redirect = redirect;
   }
-  if (transfer.cut() && is_redirect(transfer.response.status)) {
-    fail("{}: redirects with more than {} bytes of text, which is not a reply of a hub", shown(url),
-         kMaxErrorBytes);
+  if (transfer.is_cut_off() && is_redirect(transfer.response.status)) {
+    fail("{}: the redirect has a body of more than {} bytes, so it is not from a hub",
+         url_for_messages(url), kMaxErrorBytes);
   }
   return std::move(transfer.response);
 }
 
 HttpResponse HttpClient::head(const std::string& url) {
-  return follow(url, Ask::kHead, 0, {});
+  return follow(url, RequestKind::kHead, 0, {});
 }
 
 HttpResponse HttpClient::get(const std::string& url, std::uint64_t offset, const Body& body) {
-  return follow(url, Ask::kFile, offset, body);
+  return follow(url, RequestKind::kFile, offset, body);
 }
 
-HttpResponse HttpClient::get_text(const std::string& url, std::size_t longest, std::string& text) {
+HttpResponse HttpClient::get_text(const std::string& url, std::size_t max_bytes,
+                                  std::string& text) {
   text.clear();
-  return follow(url, Ask::kText, 0, [&](const HttpResponse&, std::span<const std::byte> bytes) {
-    if (bytes.size() > longest - text.size()) {
-      fail("{}: the reply is longer than {} bytes, so it is not one of a hub", shown(url), longest);
-    }
-    text += as_text(bytes);
-  });
+  return follow(url, RequestKind::kText, 0,
+                [&](const HttpResponse&, std::span<const std::byte> bytes) {
+                  if (bytes.size() > max_bytes - text.size()) {
+                    fail("{}: the reply is longer than {} bytes, so it is not from a hub",
+                         url_for_messages(url), max_bytes);
+                  }
+                  text += as_text(bytes);
+                });
 }
 
-HttpResponse HttpClient::follow(const std::string& url, Ask ask, std::uint64_t offset,
+HttpResponse HttpClient::follow(const std::string& url, RequestKind kind, std::uint64_t offset,
                                 const Body& body) {
-  HttpResponse response = perform(url, ask, offset, body);
+  HttpResponse response = perform(url, kind, offset, body);
   for (int hops = 0; !response.redirect.empty(); ++hops) {
-    if (ask == Ask::kHead && origin_of(response.redirect) != origin_of(response.url)) {
-      break;  // a content network: it does not know the hub's headers
+    if (kind == RequestKind::kHead && url_origin(response.redirect) != url_origin(response.url)) {
+      break;  // a content network, whose replies lack the hub's headers
     }
     if (hops == kMaxRedirects) {
-      fail("{}: more than {} redirects", shown(url), kMaxRedirects);
+      fail("{}: more than {} redirects", url_for_messages(url), kMaxRedirects);
     }
     if (response.url.starts_with("https:") && !response.redirect.starts_with("https:")) {
-      fail("{}: redirects from https to {}; such a redirect is not followed", shown(response.url),
-           shown(response.redirect));
+      fail("{}: redirects from https to {}; such a redirect is not followed",
+           url_for_messages(response.url), url_for_messages(response.redirect));
     }
-    HttpResponse next = perform(response.redirect, ask, offset, body);
-    if (ask == Ask::kHead) {
+    HttpResponse next = perform(response.redirect, kind, offset, body);
+    if (kind == RequestKind::kHead) {
       response.headers.erase("content-length");
       response.headers.erase("etag");
       next.headers.merge(response.headers);
@@ -373,21 +379,21 @@ HttpResponse HttpClient::follow(const std::string& url, Ask ask, std::uint64_t o
   return response;
 }
 
-void fail_with_status(const HttpResponse& response, const std::string& what) {
+void fail_with_status(const HttpResponse& response, const std::string& subject) {
   const std::string detail = response.header("x-error-message");
-  const std::string message = fmt::format("{}: the server says {}{}{}", what, response.status,
+  const std::string message = fmt::format("{}: the server replied {}{}{}", subject, response.status,
                                           detail.empty() ? "" : ": ", io::escape(detail));
   switch (response.status) {
     case 401:
     case 403:
-      fail("{} ({}). {}", message, shown(response.url),
+      fail("{} ({}). {}", message, url_for_messages(response.url),
            response.header("x-error-code") == "GatedRepo"
                ? "The model is gated: accept its terms on its page, then set HF_TOKEN to a token "
                  "of that account"
                : "The model does not exist, or is private or gated: check the name, and set "
                  "HF_TOKEN to a token that may read it");
     case 404:
-      fail("{} ({}). Check the name of the model and {}", message, shown(response.url),
+      fail("{} ({}). Check the name of the model and {}", message, url_for_messages(response.url),
            option_words("revision"));
     case 408:
     case 429:
@@ -395,9 +401,9 @@ void fail_with_status(const HttpResponse& response, const std::string& what) {
     case 502:
     case 503:
     case 504:
-      throw TransientError(fmt::format("{} ({})", message, shown(response.url)));
+      throw TransientError(fmt::format("{} ({})", message, url_for_messages(response.url)));
     default:
-      fail("{} ({})", message, shown(response.url));
+      fail("{} ({})", message, url_for_messages(response.url));
   }
 }
 

@@ -21,9 +21,9 @@ class TransientError : public Error {
 
 struct HttpResponse {
   long status = 0;
-  /// Names in lower case.
+  /// Header values by name, in lower case.
   std::map<std::string, std::string> headers;
-  /// The URL that answered, and the absolute one that it redirects to (or "").
+  /// The URL of the reply, and the absolute URL that it redirects to (or "").
   std::string url;
   std::string redirect;
 
@@ -34,16 +34,16 @@ struct HttpResponse {
 };
 
 /// Returns "scheme://host:port" of a URL; throws fovea::Error when it is not an http or https URL.
-[[nodiscard]] std::string origin_of(const std::string& url);
+[[nodiscard]] std::string url_origin(const std::string& url);
 
-/// One connection reused for all requests. Not thread-safe.
+/// An HTTP client that reuses its connections. Not thread-safe.
 class HttpClient {
  public:
   /// `token` (may be empty) is sent as a bearer to `endpoint`'s own origin and to no other.
-  /// `alive` is called at least every second while a request waits: with a message for the user
+  /// `on_wait` is called at least every second while a request waits: with a message for the user
   /// after a few seconds without data, else with "". An exception from it ends the request.
-  using Alive = std::function<void(const std::string& waiting)>;
-  HttpClient(const std::string& endpoint, std::string token, Alive alive);
+  using OnWait = std::function<void(const std::string& waiting)>;
+  HttpClient(const std::string& endpoint, std::string token, OnWait on_wait);
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
@@ -51,14 +51,14 @@ class HttpClient {
   /// Receives the body of a 200 or 206 in pieces, after its headers. It may throw.
   using Body = std::function<void(const HttpResponse&, std::span<const std::byte>)>;
 
-  /// A HEAD request that follows redirects only within the origin of `url`. Headers of the replies
-  /// on the way are kept when later replies do not repeat them, except the length and the etag,
-  /// which describe the reply itself.
+  /// Sends a HEAD request and follows redirects only within the origin of `url`. Headers of
+  /// redirects are kept unless later replies repeat them, except for the length and the etag, which
+  /// describe the reply itself.
   [[nodiscard]] HttpResponse head(const std::string& url);
 
   /// Gets a short text and follows redirects like get(). The body of a 200 goes to `text`. Throws
-  /// fovea::Error when it is longer than `longest` bytes.
-  HttpResponse get_text(const std::string& url, std::size_t longest, std::string& text);
+  /// fovea::Error when it is longer than `max_bytes` bytes.
+  HttpResponse get_text(const std::string& url, std::size_t max_bytes, std::string& text);
 
   /// Gets the bytes from `offset` on and follows redirects, except from https to http. Returns the
   /// last reply, whatever its status. Throws TransientError when the connection fails, fovea::Error
@@ -67,16 +67,18 @@ class HttpClient {
 
  private:
   struct Transfer;
-  /// The kind of a request, which decides its time-outs: a file only needs a minimum speed.
-  enum class Ask : std::uint8_t { kHead, kText, kFile };
-  HttpResponse perform(const std::string& url, Ask ask, std::uint64_t offset, const Body& body);
-  HttpResponse follow(const std::string& url, Ask ask, std::uint64_t offset, const Body& body);
+  /// The kind of a request, which determines its time-outs: files only need a minimum speed.
+  enum class RequestKind : std::uint8_t { kHead, kText, kFile };
+  HttpResponse perform(const std::string& url, RequestKind kind, std::uint64_t offset,
+                       const Body& body);
+  HttpResponse follow(const std::string& url, RequestKind kind, std::uint64_t offset,
+                      const Body& body);
 
   struct Handle;
   std::unique_ptr<Handle> handle_;
   std::string origin_;
   std::string token_;
-  Alive alive_;
+  OnWait on_wait_;
 };
 
 /// The minimum number of bytes per connection that counts as progress; a server that stalls sends
@@ -84,7 +86,7 @@ class HttpClient {
 inline constexpr std::uint64_t kMinProgressBytes = 30'000;
 
 /// Throws the error for a reply that is not a success: TransientError for 408, 429 and 5xx, else a
-/// fovea::Error that says what to do. `what` names the thing that was requested.
-[[noreturn]] void fail_with_status(const HttpResponse& response, const std::string& what);
+/// fovea::Error that says what to do. `subject` names what was requested.
+[[noreturn]] void fail_with_status(const HttpResponse& response, const std::string& subject);
 
 }  // namespace fovea::hub

@@ -15,10 +15,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The limit on entries read per folder, since the search only improves an error message.
+// Maximum number of entries read per folder, since the search only improves an error message.
 constexpr std::size_t kMaxEntries = 1000;
 
-std::vector<std::string> folders_in(const fs::path& folder) {
+std::vector<std::string> subfolder_names(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code ignored;
   fs::directory_iterator entries(folder.empty() ? "." : folder, ignored);
@@ -32,30 +32,31 @@ std::vector<std::string> folders_in(const fs::path& folder) {
 }
 
 // Returns `part` in each of `folders` where it exists, else the subfolders with the nearest names.
-std::vector<fs::path> step(const std::vector<fs::path>& folders, const fs::path& part) {
-  std::vector<fs::path> found;
+std::vector<fs::path> descend(const std::vector<fs::path>& folders, const fs::path& part) {
+  std::vector<fs::path> matches;
   for (const fs::path& folder : folders) {
     std::error_code ignored;
     if (fs::is_directory(folder / part, ignored)) {
-      found.push_back(folder / part);
+      matches.push_back(folder / part);
       continue;
     }
-    for (const std::string& name : io::nearest(part.string(), folders_in(folder))) {
-      found.push_back(folder / name);
+    for (const std::string& name : io::nearest(part.string(), subfolder_names(folder))) {
+      matches.push_back(folder / name);
     }
   }
-  return found;
+  return matches;
 }
 
 std::vector<std::string> cached_models() {
   std::vector<std::string> names;
   try {
     constexpr std::string_view kPrefix = "models--";
-    for (const std::string& name : folders_in(cache_folder())) {
-      const std::size_t middle = name.find("--", kPrefix.size());
-      if (name.starts_with(kPrefix) && middle != std::string::npos) {
-        names.push_back(fmt::format("{}/{}", name.substr(kPrefix.size(), middle - kPrefix.size()),
-                                    name.substr(middle + 2)));
+    for (const std::string& name : subfolder_names(cache_folder())) {
+      const std::size_t separator = name.find("--", kPrefix.size());
+      if (name.starts_with(kPrefix) && separator != std::string::npos) {
+        names.push_back(fmt::format("{}/{}",
+                                    name.substr(kPrefix.size(), separator - kPrefix.size()),
+                                    name.substr(separator + 2)));
       }
     }
   } catch (const Error&) {
@@ -69,7 +70,7 @@ std::vector<std::string> cached_models() {
 std::string look_alikes(const std::string& name) {
   std::vector<fs::path> folders = {""};
   for (const fs::path& part : fs::path(name)) {
-    folders = part.empty() ? folders : step(folders, part);
+    folders = part.empty() ? folders : descend(folders, part);
   }
   std::vector<std::string> models = io::nearest(name, cached_models());
   for (const fs::path& folder : folders) {
@@ -78,7 +79,7 @@ std::string look_alikes(const std::string& name) {
       models.push_back(folder.string());
     }
   }
-  std::erase(models, name);  // in the cache, but not this revision of it
+  std::erase(models, name);  // the model is in the cache, but not this revision
   std::string text;
   for (const std::string& model : models) {
     text += (text.empty() ? "; did you mean " : " or ") + io::escape(model);

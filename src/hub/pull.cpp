@@ -59,11 +59,11 @@ std::string find_token() {
   return token;
 }
 
-// Tokenizer files; a model may have some of them.
+// Tokenizer files, of which a model may have any.
 constexpr std::array kTokenizerFiles{"tokenizer.model", "spiece.model", "tokenizer.json",
                                      "tokenizer_config.json"};
 
-void make_folders(const fs::path& folder) {
+void create_folders(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) {
@@ -71,7 +71,7 @@ void make_folders(const fs::path& folder) {
   }
 }
 
-// True for the plain name of a file beside model.safetensors, which cannot lead out of the folder.
+// Returns whether `name` is a plain file name, which cannot lead out of the model's folder.
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name.front() != '.' && name.find('/') == std::string::npos &&
          name.find('\\') == std::string::npos && io::is_utf8(name);
@@ -84,33 +84,34 @@ class Pull {
       : options_(options),
         progress_(progress),
         endpoint_(endpoint()),
-        client_(endpoint_, find_token(), [this](const std::string& waiting) { tell(waiting); }),
+        client_(endpoint_, find_token(),
+                [this](const std::string& waiting) { report_progress(waiting); }),
         cache_root_(cache_folder()),
         cache_(cache_root_, options.id) {
-    report_.notice = [this](const std::string& text) { tell(text); };
-    report_.alive = [this] { tell(""); };
+    report_.notice = [this](const std::string& text) { report_progress(text); };
+    report_.alive = [this] { report_progress(""); };
   }
 
   fs::path run() {
     find_commit();
-    add("config.json");
-    add("preprocessor_config.json");
+    add_file("config.json");
+    add_file("preprocessor_config.json");
     for (const char* const name : kTokenizerFiles) {
-      if (listed_.contains(name)) {
-        add(name);
+      if (repository_files_.contains(name)) {
+        add_file(name);
       }
     }
-    if (listed_.contains(kWeights)) {
-      add(kWeights);
-    } else if (listed_.contains(kIndex)) {
-      add(kIndex);
+    if (repository_files_.contains(kWeights)) {
+      add_file(kWeights);
+    } else if (repository_files_.contains(kIndex)) {
+      add_file(kIndex);
       fetch(files_.back());
       for (const std::string& shard : shards()) {
-        add(shard);
+        add_file(shard);
       }
     } else {
-      fail("{}: the model has no {} (nor {}); only safetensors are read", options_.id, kWeights,
-           kIndex);
+      fail("{}: the model has no {} (nor {}); only safetensors files are supported", options_.id,
+           kWeights, kIndex);
     }
     check_free_space();
     for (const RemoteFile& file : files_) {
@@ -120,7 +121,7 @@ class Pull {
   }
 
  private:
-  void tell(const std::string& notice) {
+  void report_progress(const std::string& notice) {
     if (progress_) {
       state_.notice = notice;
       progress_(state_);
@@ -132,25 +133,26 @@ class Pull {
   void find_commit() {
     const std::string url = fmt::format("{}/api/models/{}/revision/{}", endpoint_, options_.id,
                                         percent_encode(options_.revision));
-    const std::string what = fmt::format("{} at revision {}", options_.id, options_.revision);
+    const std::string requested_model =
+        fmt::format("{} at revision {}", options_.id, options_.revision);
     std::string text;
     with_retries(options_.retries, report_, [&] {
       const HttpResponse response = client_.get_text(url, io::kMaxJsonBytes, text);
       if (response.status != 200) {
-        fail_with_status(response, what);
+        fail_with_status(response, requested_model);
       }
     });
     nlohmann::json info;
     try {
       info = io::parse_json_object(text, url);
     } catch (const Error& error) {
-      fail("{}; this is not a reply of a hub, check HF_ENDPOINT", error.what());
+      fail("{}; the reply is not from a hub: check HF_ENDPOINT", error.what());
     }
     if (!info.contains("sha") || !info["sha"].is_string() ||
         !is_commit(info["sha"].get<std::string>()) || !info.contains("siblings") ||
         !info["siblings"].is_array()) {
       fail(
-          "{}: this is not a reply of a hub (it has no \"sha\" and \"siblings\"); check "
+          "{}: the reply is not from a hub (it has no \"sha\" and \"siblings\"): check "
           "HF_ENDPOINT",
           url);
     }
@@ -158,14 +160,14 @@ class Pull {
     for (const nlohmann::json& sibling : info["siblings"]) {
       if (sibling.is_object() && sibling.contains("rfilename") &&
           sibling["rfilename"].is_string()) {
-        listed_.insert(sibling["rfilename"].get<std::string>());
+        repository_files_.insert(sibling["rfilename"].get<std::string>());
       }
     }
   }
 
   // Requests the size and hash of file `name`, and adds it to the list.
-  void add(const std::string& name) {
-    if (!listed_.contains(name)) {
+  void add_file(const std::string& name) {
+    if (!repository_files_.contains(name)) {
       fail("{}: the model has no {} at revision {}", options_.id, io::escape(name),
            options_.revision);
     }
@@ -186,9 +188,9 @@ class Pull {
           "check HF_ENDPOINT, or run the pull again",
           file.url, io::escape(response.header("x-repo-commit")), commit_);
     }
-    // Large files lie elsewhere: the hub describes them in headers of its own.
-    const bool elsewhere = !response.header("x-linked-etag").empty();
-    file.etag = response.header(elsewhere ? "x-linked-etag" : "etag");
+    // Large files are stored elsewhere; the hub describes them in special headers.
+    const bool is_linked = !response.header("x-linked-etag").empty();
+    file.etag = response.header(is_linked ? "x-linked-etag" : "etag");
     if (file.etag.starts_with("W/")) {
       file.etag.erase(0, 2);
     }
@@ -216,7 +218,7 @@ class Pull {
     files_.push_back(std::move(file));
   }
 
-  // The names of the shards in the index, each of them once.
+  // Returns the names of the shards in the index, without duplicates.
   std::vector<std::string> shards() const {
     const fs::path blob = cache_.blob(files_.back().etag);
     const nlohmann::json index = io::parse_json_object(io::read_small_file(blob), kIndex);
@@ -225,8 +227,8 @@ class Pull {
       for (const nlohmann::json& value : index["weight_map"]) {
         const std::string name = value.is_string() ? value.get<std::string>() : "";
         if (!is_plain_name(name)) {
-          fail("{}: {} names a shard \"{}\", which is not a file beside it", options_.id, kIndex,
-               io::escape(name));
+          fail("{}: {} names a shard \"{}\", which is not the name of a file in the same folder",
+               options_.id, kIndex, io::escape(name));
         }
         names.insert(name);
       }
@@ -238,67 +240,67 @@ class Pull {
   }
 
   void check_free_space() const {
-    make_folders(cache_.folder() / "blobs");
+    create_folders(cache_.folder() / "blobs");
     std::uint64_t needed = 0;
     for (const RemoteFile& file : files_) {
-      const std::uint64_t rest =
-          file.size - std::min(file.size, bytes_here(cache_.blob(file.etag)));
-      needed += std::min(rest, std::numeric_limits<std::uint64_t>::max() - needed);
+      const std::uint64_t remaining =
+          file.size - std::min(file.size, local_bytes(cache_.blob(file.etag)));
+      needed += std::min(remaining, std::numeric_limits<std::uint64_t>::max() - needed);
     }
     std::error_code error;
     const fs::space_info space = fs::space(cache_root_, error);
     if (!error && space.available < needed) {
       fail(
-          "{}: {} has {} bytes free, and {} more are needed: make room or set HF_HUB_CACHE to "
-          "another disk",
+          "{}: {} has {} bytes free, but {} more are needed: free some space or set HF_HUB_CACHE "
+          "to another disk",
           options_.id, io::escape(cache_root_.native()), space.available, needed - space.available);
     }
   }
 
   // Downloads and verifies the blob of `file` unless it exists.
   void fetch(const RemoteFile& file) {
-    if (done_.contains(file.etag)) {
+    if (fetched_etags_.contains(file.etag)) {
       return;
     }
-    make_folders(cache_.folder() / "blobs");
+    create_folders(cache_.folder() / "blobs");
     const fs::path blob = cache_.blob(file.etag);
     state_.file = file.name;
-    const io::FileLock lock(lock_path(file.etag), [&, told = false]() mutable {
-      tell(told ? "" : file.name + ": waiting for another pull of this file");
-      told = true;
+    const io::FileLock lock(lock_path(file.etag), [&, has_notified = false]() mutable {
+      report_progress(has_notified ? "" : file.name + ": waiting for another pull of this file");
+      has_notified = true;
     });
-    const std::uint64_t before = state_.bytes;
-    report_.bytes = [&](std::uint64_t here, std::uint64_t received) {
-      state_.bytes = before + here;
+    const std::uint64_t earlier_bytes = state_.bytes;
+    report_.bytes = [&](std::uint64_t present, std::uint64_t received) {
+      state_.bytes = earlier_bytes + present;
       state_.received += received;
-      tell("");
+      report_progress("");
     };
-    std::error_code absent;
-    const bool is_here = fs::file_size(blob, absent) == file.size && !absent &&
-                         hash_file(blob, file.etag, report_.alive) == file.etag;
-    if (!is_here) {
+    std::error_code error;
+    const bool is_complete = fs::file_size(blob, error) == file.size && !error &&
+                             hash_file(blob, file.etag, report_.alive) == file.etag;
+    if (!is_complete) {
       download(client_, file, blob, options_.retries, report_);
     }
     report_.bytes = {};
-    state_.bytes = before + file.size;
-    tell("");
-    done_.insert(file.etag);
+    state_.bytes = earlier_bytes + file.size;
+    report_progress("");
+    fetched_etags_.insert(file.etag);
   }
 
-  // Returns the lock file's path, which huggingface_hub also uses, so that its downloads are also
-  // excluded.
+  // Returns the path of the lock file. huggingface_hub uses the same file, so its downloads are
+  // excluded, too.
   fs::path lock_path(std::string_view name) const {
     const fs::path folder = cache_root_ / ".locks" / cache_.folder().filename();
-    make_folders(folder);
+    create_folders(folder);
     return folder / fmt::format("{}.lock", name);
   }
 
-  // Makes the snapshot visible: links first, the revision's name last, so that a revision never
-  // names a snapshot that lacks files.
+  // Publishes the snapshot: creates the links first and the revision's name last, so that a
+  // revision never names a snapshot that lacks files.
   fs::path publish() {
     const io::FileLock lock(lock_path("snapshots"), report_.alive);
     fs::path snapshot = cache_.snapshot(commit_);
-    make_folders(snapshot);
+    create_folders(snapshot);
     for (const RemoteFile& file : files_) {
       const fs::path target = fs::path("../../blobs") / file.etag;
       const fs::path link = snapshot / file.name;
@@ -306,13 +308,13 @@ class Pull {
       if (fs::read_symlink(link, ignored) == target) {
         continue;
       }
-      fs::path fresh = link;
-      fresh += ".partial";
-      fs::remove(fresh, ignored);
+      fs::path new_link = link;
+      new_link += ".partial";
+      fs::remove(new_link, ignored);
       std::error_code error;
-      fs::create_symlink(target, fresh, error);
+      fs::create_symlink(target, new_link, error);
       if (!error) {
-        fs::rename(fresh, link, error);
+        fs::rename(new_link, link, error);
       }
       if (error) {
         fail(
@@ -323,7 +325,7 @@ class Pull {
     }
     if (options_.revision != commit_) {
       const fs::path ref = cache_.ref(options_.revision);
-      make_folders(ref.parent_path());
+      create_folders(ref.parent_path());
       if (cache_.find_commit(options_.revision) != commit_) {
         io::write_file_atomically(ref, commit_);
       }
@@ -340,9 +342,9 @@ class Pull {
   DownloadReport report_;
   PullProgress state_;
   std::string commit_;
-  std::set<std::string> listed_;
+  std::set<std::string> repository_files_;
   std::vector<RemoteFile> files_;
-  std::set<std::string> done_;  // etags
+  std::set<std::string> fetched_etags_;
 };
 
 }  // namespace

@@ -15,8 +15,8 @@ namespace fovea::hub {
 namespace fs = std::filesystem;
 namespace {
 
-// Returns the suggestion, or "." to end the sentence without one.
-std::string end_of(const std::string& question) {
+// Returns the question, or "." to end the sentence when it is empty.
+std::string or_period(const std::string& question) {
   return question.empty() ? "." : question;
 }
 
@@ -30,7 +30,7 @@ fs::path find_in_cache(const std::string& id, const std::string& revision) {
     fail(
         "{}: there is no such folder{} The local Hugging Face cache has no such model at revision "
         "{} (looked for {}): run `{}`, or give a model folder",
-        id, end_of(look_alikes(id)), io::escape(revision),
+        id, or_period(look_alikes(id)), io::escape(revision),
         io::escape(is_commit(revision) ? cache.snapshot(revision).native()
                                        : cache.ref(revision).native()),
         pull_words(id, io::escape(revision)));
@@ -59,7 +59,7 @@ fs::path resolve_model(const std::string& name_or_folder, const std::string& rev
       return path.has_parent_path() ? path.parent_path() : fs::path(".");
     }
     fail(
-        "{}: is a file; a model is a folder with config.json, preprocessor_config.json and "
+        "{}: is a file; expected a folder with config.json, preprocessor_config.json and "
         "model.safetensors",
         io::escape(name_or_folder));
   }
@@ -69,7 +69,7 @@ fs::path resolve_model(const std::string& name_or_folder, const std::string& rev
   fail(
       "{}: there is no such folder{} It is not a hub id of the form org/name either: give a model "
       "folder or, for example, google/siglip2-base-patch16-224",
-      io::escape(name_or_folder), end_of(look_alikes(name_or_folder)));
+      io::escape(name_or_folder), or_period(look_alikes(name_or_folder)));
 }
 
 }  // namespace fovea::hub

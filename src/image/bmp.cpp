@@ -328,13 +328,13 @@ class BmpReader {
   [[nodiscard]] std::vector<std::uint8_t> expand_run_lengths() const {
     const bool rle4 = compression_ == kRle4;
     const auto width = static_cast<std::size_t>(width_);
-    const std::size_t wanted = width * static_cast<std::size_t>(height_);
+    const std::size_t expected = width * static_cast<std::size_t>(height_);
     std::vector<std::uint8_t> data;
-    data.reserve(wanted);
+    data.reserve(expected);
     std::size_t x = 0;
     std::size_t position =
         static_cast<std::size_t>(std::min<std::uint64_t>(pixels_offset_, bytes_.size()));
-    while (data.size() < wanted && bytes_.size() - position >= 2) {
+    while (data.size() < expected && bytes_.size() - position >= 2) {
       decoding_.poll();
       const std::uint8_t length = byte(position);
       const std::uint8_t value = byte(position + 1);
@@ -357,10 +357,10 @@ class BmpReader {
         }
         const std::size_t skipped = byte(position) + std::size_t{byte(position + 1)} * width;
         position += 2;
-        data.resize(std::min(wanted, data.size() + skipped));
+        data.resize(std::min(expected, data.size() + skipped));
         x = data.size() % width;
       } else {  // `value` samples as they are, padded to an even offset in the file
-        const std::size_t count = std::min<std::size_t>(wanted - data.size(), value);
+        const std::size_t count = std::min<std::size_t>(expected - data.size(), value);
         const std::size_t size = rle4 ? (count + 1) / 2 : count;
         if (bytes_.size() - position < size) {
           break;

@@ -36,11 +36,11 @@ struct Decoded {
 
 struct JpegState;
 
-/// Decodes a JPEG row by row. Its orientation is that of its metadata, or else `otherwise`. `bytes`
-/// and `decoding` must outlive the reader.
+/// Decodes a JPEG row by row. Its orientation is that of its metadata, or else
+/// `default_orientation`. `bytes` and `decoding` must outlive the reader.
 class JpegReader {
  public:
-  JpegReader(Bytes bytes, Decoding& decoding, Orientation otherwise);
+  JpegReader(Bytes bytes, Decoding& decoding, Orientation default_orientation);
   ~JpegReader();
   JpegReader(const JpegReader&) = delete;
   JpegReader& operator=(const JpegReader&) = delete;

@@ -18,8 +18,8 @@
 namespace fovea::image {
 namespace {
 
-Decoded decode_jpeg(Bytes bytes, Decoding& decoding, Orientation otherwise = {}) {
-  JpegReader reader(bytes, decoding, otherwise);
+Decoded decode_jpeg(Bytes bytes, Decoding& decoding, Orientation default_orientation = {}) {
+  JpegReader reader(bytes, decoding, default_orientation);
   Image image(reader.width(), reader.height());
   const std::size_t row_bytes = static_cast<std::size_t>(image.width) * kChannels;
   std::vector<std::uint8_t*> rows(static_cast<std::size_t>(image.height));
@@ -30,8 +30,8 @@ Decoded decode_jpeg(Bytes bytes, Decoding& decoding, Orientation otherwise = {})
   return {std::move(image), reader.orientation()};
 }
 
-/// Reads the JPEG preview of a camera's raw file by `read_jpeg(bytes, orientation)`, where
-/// `orientation` applies when the preview has none.
+/// Reads the JPEG preview of a camera's raw file with `read_jpeg(bytes, orientation)`, where
+/// `orientation` applies if the preview has none.
 template <typename ReadJpeg>
 auto read_raw(Bytes bytes, StopFlag stop, ReadJpeg read_jpeg) {
   const RawPreview preview = find_raw_preview(bytes, stop);
@@ -62,27 +62,27 @@ Decoded decode_as(Format format, Bytes bytes, Decoding& decoding) {
     case Format::kRaw:
       break;
   }
-  return read_raw(bytes, decoding.stop(), [&](Bytes jpeg, Orientation otherwise) {
-    return decode_jpeg(jpeg, decoding, otherwise);
+  return read_raw(bytes, decoding.stop(), [&](Bytes jpeg, Orientation default_orientation) {
+    return decode_jpeg(jpeg, decoding, default_orientation);
   });
 }
 
-/// The part of `out` that the resized pixels take.
-std::span<std::uint8_t> part_for(const TargetSize& target, std::span<std::uint8_t> out) {
+/// Returns the part of `out` for the resized pixels.
+std::span<std::uint8_t> pixel_span(const TargetSize& target, std::span<std::uint8_t> out) {
   return out.first(static_cast<std::size_t>(target.height) *
                    static_cast<std::size_t>(target.width) * kChannels);
 }
 
 /// Decodes a JPEG and resizes it row by row, without keeping the decoded image.
 Resized stream_jpeg(Bytes bytes, Decoding& decoding, const Preprocessing& preprocessing,
-                    std::span<std::uint8_t> out, Orientation otherwise) {
-  JpegReader reader(bytes, decoding, otherwise);
-  const Orientation orientation = decoding.wanted(reader.orientation());
+                    std::span<std::uint8_t> out, Orientation default_orientation) {
+  JpegReader reader(bytes, decoding, default_orientation);
+  const Orientation orientation = decoding.effective_orientation(reader.orientation());
   const Size original = upright_size(reader.width(), reader.height(), orientation);
   const TargetSize target = target_size(preprocessing, original.height, original.width);
   RowResizer resizer({reader.width(), reader.height(), orientation, target.height, target.width,
                       preprocessing.resample},
-                     part_for(target, out), decoding.stop());
+                     pixel_span(target, out), decoding.stop());
   std::array<std::uint8_t*, kBandRows> rows{};
   for (int row = 0; row < reader.height(); row += kBandRows) {
     const int count = std::min(kBandRows, reader.height() - row);
@@ -95,9 +95,10 @@ Resized stream_jpeg(Bytes bytes, Decoding& decoding, const Preprocessing& prepro
   return {.original = original, .pixels = target};
 }
 
-/// Runs `work`, and reports a failed allocation in it as a lack of memory, not as a bad image.
+/// Runs `work`, and reports failed allocations as a lack of memory instead of an error in the
+/// image.
 template <typename Work>
-auto with_memory(Bytes bytes, Work work) {
+auto run_reporting_bad_alloc(Bytes bytes, Work work) {
   try {
     return work();
   } catch (const std::bad_alloc&) {
@@ -109,11 +110,11 @@ auto with_memory(Bytes bytes, Work work) {
 }  // namespace
 
 Image decode(std::span<const std::byte> bytes, const DecodeOptions& options) {
-  return with_memory(bytes, [&] {
+  return run_reporting_bad_alloc(bytes, [&] {
     Decoding decoding(options);
     Decoded decoded = decode_as(recognise(bytes), bytes, decoding);
-    Image image =
-        oriented(std::move(decoded.image), decoding.wanted(decoded.orientation), options.stop);
+    Image image = oriented(std::move(decoded.image),
+                           decoding.effective_orientation(decoded.orientation), options.stop);
     image.memory = decoding.memory();
     return image;
   });
@@ -123,21 +124,20 @@ Resized decode_resized(std::span<const std::byte> bytes, const Preprocessing& pr
                        const DecodeOptions& options, std::span<std::uint8_t> out) {
   const std::int64_t limit = max_target_pixels(preprocessing) * kChannels;
   if (limit < kChannels || !std::cmp_equal(out.size(), limit)) {
-    fail("decoding and resizing takes {} bytes of output, at least one pixel, not {}", limit,
-         out.size());
+    fail("the output has {} bytes; expected {}, at least one pixel", out.size(), limit);
   }
-  return with_memory(bytes, [&] {
+  return run_reporting_bad_alloc(bytes, [&] {
     Decoding decoding(options, preprocessing);
-    const auto stream = [&](Bytes jpeg, Orientation otherwise) {
-      return stream_jpeg(jpeg, decoding, preprocessing, out, otherwise);
+    const auto stream = [&](Bytes jpeg, Orientation default_orientation) {
+      return stream_jpeg(jpeg, decoding, preprocessing, out, default_orientation);
     };
     const auto resized = [&](const Decoded& decoded) {
-      const Orientation orientation = decoding.wanted(decoded.orientation);
+      const Orientation orientation = decoding.effective_orientation(decoded.orientation);
       Size original = upright_size(decoded.image.width, decoded.image.height, orientation);
       original.lost_range = decoded.image.lost_range;
       const TargetSize target = target_size(preprocessing, original.height, original.width);
       resize(decoded.image, orientation, target.height, target.width, preprocessing.resample,
-             part_for(target, out), options.stop);
+             pixel_span(target, out), options.stop);
       return Resized{.original = original, .pixels = target};
     };
     switch (const Format format = recognise(bytes)) {

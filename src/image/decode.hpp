@@ -17,11 +17,11 @@ namespace fovea::image {
 /// The number of pixels above which Pillow raises DecompressionBombError.
 inline constexpr std::int64_t kPillowsMaxPixels = 178'956'970;
 
-/// The largest limit on pixels that a caller may set.
+/// The maximum of DecodeOptions::max_pixels.
 inline constexpr std::int64_t kMaxPixelLimit = std::int64_t{1} << 40;
 
-/// Returns the limit on pixels for `asked`: 0 stands for Pillow's. Throws when it is out of range.
-[[nodiscard]] std::int64_t checked_max_pixels(std::int64_t asked);
+/// Returns `max_pixels`, or Pillow's limit if it is 0. Throws fovea::Error if it is out of range.
+[[nodiscard]] std::int64_t checked_max_pixels(std::int64_t max_pixels);
 
 struct DecodeOptions {
   /// Apply the EXIF orientation, as transformers' load_image does.
@@ -30,9 +30,9 @@ struct DecodeOptions {
   std::int64_t max_pixels = kPillowsMaxPixels;
   /// Decoding throws Interrupted once this flag is set.
   StopFlag stop = {};
-  /// Decoding takes its memory (pixels, coefficients, buffers of the format's library; not `bytes`)
-  /// from this pool before it allocates, and decode() leaves it with the Image. An image that needs
-  /// more than the whole pool is refused.
+  /// Decoding reserves its memory (pixels, coefficients, buffers of the format's library; not
+  /// `bytes`) in this pool before it allocates, and decode() passes the lease on with the Image. An
+  /// image that needs more than the whole pool is refused.
   MemoryPool* memory = nullptr;
 };
 
@@ -52,18 +52,18 @@ struct Size {
 
 /// The result of decode_resized().
 struct Resized {
-  Size original;      // that decode() would have given
-  TargetSize pixels;  // in the output
+  Size original;      // the size of the image from decode()
+  TargetSize pixels;  // the size of the output
 };
 
-/// Gives the same pixels as decode() and then resize() to target_size(), but never keeps a whole
-/// decoded JPEG: rows are resized while they are in cache. `out` holds max_target_pixels() * 3
-/// bytes; the pixels are at its start, and its content is undefined after an error. Thread-safe. It
-/// keeps buffers per thread, so call it from few long-lived threads.
+/// Computes the same pixels as decode() and then resize() to target_size(), but never keeps a whole
+/// decoded JPEG: rows are resized while they are in cache. `out` has max_target_pixels() * 3 bytes;
+/// the pixels are written to its start, and its content is undefined after an error. Thread-safe,
+/// but keeps buffers for each thread, so that it should be called from few long-lived threads.
 Resized decode_resized(std::span<const std::byte> bytes, const Preprocessing& preprocessing,
                        const DecodeOptions& options, std::span<std::uint8_t> out);
 
-/// Does the same with `height` x `width` as the target size. Returns the original size.
+/// The same with `height` x `width` as the target size. Returns the original size.
 Size decode_resized(std::span<const std::byte> bytes, int height, int width, Resample filter,
                     const DecodeOptions& options, std::span<std::uint8_t> out);
 

@@ -11,7 +11,7 @@
 namespace fovea::image {
 namespace {
 
-/// Requests below this many bytes are not counted against the memory limit, so that JPEG photos,
+/// Requests of at most this many bytes do not count towards the memory limit, so that JPEG photos,
 /// which need no more, never wait.
 constexpr std::uint64_t kUncounted = std::uint64_t{4} << 20;
 
@@ -22,12 +22,12 @@ std::uint64_t megabytes(std::uint64_t bytes) {
 
 }  // namespace
 
-std::int64_t checked_max_pixels(std::int64_t asked) {
-  if (asked < 0 || asked > kMaxPixelLimit) {
-    fail("invalid limit of {} pixels; expected 1 to {}, or 0 for Pillow's limit of {}", asked,
+std::int64_t checked_max_pixels(std::int64_t max_pixels) {
+  if (max_pixels < 0 || max_pixels > kMaxPixelLimit) {
+    fail("invalid limit of {} pixels; expected 1 to {}, or 0 for Pillow's limit of {}", max_pixels,
          kMaxPixelLimit, kPillowsMaxPixels);
   }
-  return asked == 0 ? kPillowsMaxPixels : asked;
+  return max_pixels == 0 ? kPillowsMaxPixels : max_pixels;
 }
 
 void Decoding::check_size(std::string_view format, std::int64_t width, std::int64_t height) const {
@@ -49,13 +49,13 @@ void Decoding::take_memory(const Header& header, std::uint64_t bytes) {
   if (options_.memory == nullptr) {
     return;
   }
-  const Orientation orientation = wanted(header.orientation);
+  const Orientation orientation = effective_orientation(header.orientation);
   if (target_) {
     const Size upright = upright_size(header.width, header.height, orientation);
     const TargetSize target = target_size(*target_, upright.height, upright.width);
     bytes += resize_memory(header.width, header.height, orientation, target.height, target.width,
                            target_->resample);
-  } else if (!orientation.upright()) {  // a copy is rotated
+  } else if (!orientation.upright()) {  // for the rotated copy
     bytes += std::uint64_t{3} * static_cast<std::uint64_t>(header.width) *
              static_cast<std::uint64_t>(header.height);
   }

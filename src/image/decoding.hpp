@@ -22,7 +22,7 @@ struct Header {
   Orientation orientation = {};
 };
 
-/// The size of a stored image once it is upright.
+/// Returns the size of a stored image after rotating it upright.
 [[nodiscard]] inline Size upright_size(int width, int height, Orientation orientation) {
   return {.width = orientation.transpose ? height : width,
           .height = orientation.transpose ? width : height};
@@ -34,33 +34,33 @@ class Decoding {
   explicit Decoding(const DecodeOptions& options, std::optional<Preprocessing> target = {})
       : options_(options), target_(target) {}
 
-  /// Throws unless 1 <= width * height <= max_pixels, both sides fit an int, and an image that is
-  /// to be resized has no side longer than the resize is exact for.
+  /// Throws unless 1 <= width * height <= max_pixels and both sides fit an int. If the image is to
+  /// be resized, its sides must not exceed kMaxSide, up to which the resize is exact.
   void check_size(std::string_view format, std::int64_t width, std::int64_t height) const;
 
-  /// Takes the memory for this image: `bytes` for decoder and pixels, and what rotating and
-  /// resizing the pixels needs after that. Waits until the memory is free; throws when it exceeds
-  /// the pool. To be called once per image, before anything large is allocated.
+  /// Reserves the memory for this image: `bytes` for the decoder and the pixels, and the memory for
+  /// rotating and resizing them. Waits until the memory is free; throws when it exceeds the pool.
+  /// Must be called once per image, before any large allocation.
   void take_memory(const Header& header, std::uint64_t bytes);
 
-  /// The memory that was taken, for a caller who keeps the pixels.
+  /// Returns the lease of the memory, for a caller who keeps the pixels.
   [[nodiscard]] MemoryPool::Lease memory() { return std::move(lease_); }
 
-  /// Throws Interrupted when the caller wants the decoding to end. Decoders call it per row.
+  /// Throws Interrupted if the stop flag is set. Decoders call this for each row.
   void poll() const { options_.stop.poll(); }
   [[nodiscard]] StopFlag stop() const { return options_.stop; }
   [[nodiscard]] std::int64_t max_pixels() const { return options_.max_pixels; }
   [[nodiscard]] bool is_resized() const { return target_.has_value(); }
 
-  /// The orientation to apply when the file says `stored`.
-  [[nodiscard]] Orientation wanted(Orientation stored) const {
+  /// Returns the orientation to apply to an image whose file specifies `stored`.
+  [[nodiscard]] Orientation effective_orientation(Orientation stored) const {
     return options_.apply_orientation ? stored : Orientation{};
   }
 
  private:
   DecodeOptions options_;
   std::optional<Preprocessing> target_;
-  MemoryPool::Lease lease_;  // until the pixels have been resized
+  MemoryPool::Lease lease_;  // memory() moves it out
 };
 
 }  // namespace fovea::image

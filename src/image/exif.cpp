@@ -114,8 +114,8 @@ void for_each_entry(const TagReader& reader, std::optional<std::uint64_t> direct
 
 struct Field {
   std::uint32_t type = 0;
-  std::uint64_t offset = 0;  // of its first value
-  std::uint64_t size = 0;    // bytes of all its values, at least one
+  std::uint64_t offset = 0;  // offset of the first value
+  std::uint64_t size = 0;    // size of all values in bytes, at least one
 };
 
 /// Finds a tag as Pillow does: the first entry counts. Entries are skipped once their data exceed
@@ -191,7 +191,7 @@ double first_number(const TagReader& reader, const Field& field) {
 }
 
 /// Returns the EXIF orientation (1 to 8); other values give 1, upright.
-std::optional<int> orientation_in(const TagReader& reader) {
+std::optional<int> read_orientation_tag(const TagReader& reader) {
   const auto field = find_field(reader, kOrientationTag);
   if (!field) {
     return std::nullopt;
@@ -202,15 +202,15 @@ std::optional<int> orientation_in(const TagReader& reader) {
 
 // Returns an EXIF date such as "2024:05:01 12:30:00" with dashes in its date part, or "" when the
 // text has another form (blanks and zeros are common).
-std::string date_of(std::string_view text) {
-  constexpr std::string_view kForm = "0000:00:00 00:00:00";
-  std::string date(text.substr(0, kForm.size()));
-  if (date.size() < kForm.size() || date.starts_with("0000")) {
+std::string parse_date(std::string_view text) {
+  constexpr std::string_view kPattern = "0000:00:00 00:00:00";
+  std::string date(text.substr(0, kPattern.size()));
+  if (date.size() < kPattern.size() || date.starts_with("0000")) {
     return "";
   }
-  for (std::size_t index = 0; index < kForm.size(); ++index) {
-    if (kForm[index] == '0' ? date[index] < '0' || date[index] > '9'
-                            : date[index] != kForm[index]) {
+  for (std::size_t index = 0; index < kPattern.size(); ++index) {
+    if (kPattern[index] == '0' ? date[index] < '0' || date[index] > '9'
+                               : date[index] != kPattern[index]) {
       return "";
     }
   }
@@ -220,7 +220,7 @@ std::string date_of(std::string_view text) {
 }
 
 // Returns DateTimeOriginal from the EXIF directory.
-std::string date_in(std::string_view tiff) {
+std::string find_date(std::string_view tiff) {
   constexpr std::uint32_t kExifDirectory = 0x8769;
   constexpr std::uint32_t kDateTimeOriginal = 0x9003;
   std::string date;
@@ -236,7 +236,7 @@ std::string date_in(std::string_view tiff) {
       const auto date_offset = reader->number(entry.value, 4);
       if (entry.tag == kDateTimeOriginal && entry.type == kText && date_offset &&
           *date_offset < tiff.size()) {
-        date = date_of(tiff.substr(*date_offset, entry.count));
+        date = parse_date(tiff.substr(*date_offset, entry.count));
       }
       return true;
     });
@@ -254,21 +254,23 @@ std::optional<int> exif_orientation(std::span<const std::byte> exif) {
   if (bytes.empty()) {
     return std::nullopt;
   }
-  // Byte order marks and versions that Pillow accepts; two have the bytes of the version swapped.
+  // Byte order marks and versions that Pillow accepts; in two, the bytes of the version are
+  // swapped.
   constexpr std::string_view kStarts[] = {"II\x2a\0"sv, "MM\0\x2a"sv, "MM\x2a\0"sv, "II\0\x2a"sv,
                                           "MM\0\x2b"sv};
   const bool is_known = std::ranges::any_of(
       kStarts, [bytes](std::string_view start) { return bytes.starts_with(start); });
   constexpr std::size_t kHeader = 8;
-  return is_known && bytes.size() >= kHeader ? orientation_in(TagReader(bytes, bytes[0] == 'I'))
-                                             : 1;
+  return is_known && bytes.size() >= kHeader
+             ? read_orientation_tag(TagReader(bytes, bytes[0] == 'I'))
+             : 1;
 }
 
 std::optional<int> tiff_orientation(std::span<const std::byte> file) {
   const std::string_view bytes = as_text(file);
   const bool big = bytes.starts_with("II\x2b\0"sv) || bytes.starts_with("MM\0\x2b"sv);
   const TagReader reader(bytes, bytes.starts_with('I'), big);
-  if (const auto value = orientation_in(reader)) {
+  if (const auto value = read_orientation_tag(reader)) {
     return value;
   }
   const auto xmp = find_field(reader, kXmpTag);
@@ -279,14 +281,15 @@ std::optional<int> tiff_orientation(std::span<const std::byte> file) {
 }
 
 std::optional<int> camera_orientation(std::span<const std::byte> file) {
-  constexpr std::size_t kLooked = std::size_t{1} << 20;
+  constexpr std::size_t kSearchedBytes = std::size_t{1} << 20;
   const std::string_view bytes = as_text(file);
-  if (bytes.starts_with("II") || bytes.starts_with("MM")) {  // ORF and RW2 have other versions
-    return orientation_in(TagReader(bytes, bytes[0] == 'I'));
+  if (bytes.starts_with("II") ||
+      bytes.starts_with("MM")) {  // not open_tiff(): ORF, RW2 have other versions
+    return read_orientation_tag(TagReader(bytes, bytes[0] == 'I'));
   }
-  for (std::size_t position = 0; position < std::min(bytes.size(), kLooked); ++position) {
+  for (std::size_t position = 0; position < std::min(bytes.size(), kSearchedBytes); ++position) {
     if (const auto reader = open_tiff(bytes.substr(position))) {
-      return orientation_in(*reader);
+      return read_orientation_tag(*reader);
     }
   }
   return std::nullopt;
@@ -302,7 +305,7 @@ std::string capture_date(std::span<const std::byte> part) {
   for (std::size_t position = 0; position < bytes.size() && tried < kMaxTries && date.empty();
        ++position) {
     if (open_tiff(bytes.substr(position))) {
-      date = date_in(bytes.substr(position));
+      date = find_date(bytes.substr(position));
       ++tried;
     }
   }
@@ -329,12 +332,12 @@ std::optional<int> xmp_orientation(std::span<const std::byte> xmp) {
   return std::nullopt;
 }
 
-Orientation orientation_of(const Metadata& metadata, Orientation otherwise) {
+Orientation to_orientation(const Metadata& metadata, Orientation default_orientation) {
   auto value = exif_orientation(metadata.exif);
   if (!value) {
     value = xmp_orientation(metadata.xmp);
   }
-  return value ? orientation_of(*value) : otherwise;
+  return value ? to_orientation(*value) : default_orientation;
 }
 
 }  // namespace fovea::image

@@ -17,8 +17,9 @@ struct Metadata {
 };
 
 /// Returns the orientation in EXIF, or else in the XMP property `tiff:Orientation`, as in Pillow's
-/// getexif, or else `otherwise`. Unreadable metadata is ignored.
-[[nodiscard]] Orientation orientation_of(const Metadata& metadata, Orientation otherwise = {});
+/// getexif, or else `default_orientation`. Unreadable metadata is ignored.
+[[nodiscard]] Orientation to_orientation(const Metadata& metadata,
+                                         Orientation default_orientation = {});
 
 /// Returns N in `tiff:Orientation="N"` or `tiff:Orientation>N`.
 [[nodiscard]] std::optional<int> xmp_orientation(std::span<const std::byte> xmp);

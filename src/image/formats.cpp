@@ -18,11 +18,12 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::string_view kRead = "JPEG, PNG, WebP, GIF, BMP, TIFF, HEIC, AVIF, camera RAW";
+constexpr std::string_view kSupportedFormats =
+    "JPEG, PNG, WebP, GIF, BMP, TIFF, HEIC, AVIF, camera RAW";
 
 struct Signature {
   std::string_view start;
-  std::string_view from_8;  // the bytes from the ninth on
+  std::string_view from_8;  // the bytes at offset 8
   Format format;
 };
 // The signatures of supported formats. The first match counts.
@@ -33,7 +34,7 @@ constexpr Signature kFormats[] = {
     {"GIF87a"sv, "", Format::kGif},
     {"GIF89a"sv, "", Format::kGif},
     {"BM"sv, "", Format::kBmp},
-    {"II*\0"sv, "", Format::kTiff},  // or a camera's file
+    {"II*\0"sv, "", Format::kTiff},  // or camera RAW
     {"MM\0*"sv, "", Format::kTiff},
     {"II+\0"sv, "", Format::kTiff},
     {"MM\0+"sv, "", Format::kTiff},
@@ -47,18 +48,18 @@ constexpr Signature kFormats[] = {
     {"\0MRM"sv, "", Format::kRaw},                 // MRW
 };
 
-/// Advice in messages on unsupported files.
+/// Advice for messages about unsupported files.
 constexpr std::string_view kConvert = "convert it to JPEG or PNG";
 constexpr std::string_view kUnpack = "unpack it and give the folder of its images";
 constexpr std::string_view kExport = "export its images";
 
-struct Unread {
+struct UnsupportedFormat {
   std::size_t offset;
   std::string_view bytes;
   std::string_view what;
   std::string_view advice;
 };
-constexpr Unread kUnread[] = {
+constexpr UnsupportedFormat kUnsupportedFormats[] = {
     {0, "%PDF-"sv, "a PDF document", kExport},
     {0, "8BPS"sv, "a Photoshop document (PSD)", kConvert},
     {4, "jP  \r\n\x87\n"sv, "an image in JPEG 2000", kConvert},
@@ -129,38 +130,38 @@ std::optional<Format> recognise_brands(std::string_view file) {
     return Format::kRaw;  // CR3
   }
   if (major == "jxl ") {
-    fail("an image in JPEG XL, which is not read; {}", kConvert);
+    fail("an image in JPEG XL, which is not supported; {}", kConvert);
   }
-  constexpr std::size_t kBrands = 16;  // where the compatible brands begin
-  const std::size_t end =
-      std::min<std::size_t>(file.size(), static_cast<std::uint8_t>(file[3]));  // below 256 bytes
+  constexpr std::size_t kBrands = 16;  // offset of the compatible brands
+  const std::size_t end = std::min<std::size_t>(
+      file.size(), static_cast<std::uint8_t>(file[3]));  // boxes of up to 255 bytes
   for (std::size_t offset = kBrands; offset + 4 <= end; offset += 4) {
     if (is_image(file.substr(offset, 4))) {
       return Format::kHeif;
     }
   }
-  fail("a video or sound ({}), which is not read; {}",
+  fail("a video or sound ({}), which is not supported; {}",
        major == "qt  " ? "MOV" : (major.starts_with("M4A") ? "M4A" : "MP4"), kExport);
 }
 
-/// Throws when the file begins with text: no control characters but white space, and letters of
-/// ASCII for the greater part.
+/// Throws if the file begins with text: without control characters other than white space, and
+/// mostly ASCII.
 void refuse_text(std::string_view file) {
-  constexpr std::size_t kLooked = 1024;
-  const std::string_view start = file.substr(0, kLooked);
+  constexpr std::size_t kSearchedBytes = 1024;
+  const std::string_view start = file.substr(0, kSearchedBytes);
   const auto is_ascii = [](char letter) {
     return (letter >= ' ' && letter <= '~') || "\t\n\r\f"sv.find(letter) != std::string_view::npos;
   };
-  const auto is_of_text = [&](char letter) {
+  const auto is_text_byte = [&](char letter) {
     return is_ascii(letter) || static_cast<unsigned char>(letter) >= 128;
   };
-  if (!std::ranges::all_of(start, is_of_text) ||
+  if (!std::ranges::all_of(start, is_text_byte) ||
       static_cast<std::size_t>(std::ranges::count_if(start, is_ascii)) * 2 <= start.size()) {
     return;
   }
   const std::string words = lower_case(start);
   if (words.find("<svg") != std::string::npos) {
-    fail("a drawing (SVG), which is not read; {}", kConvert);
+    fail("a drawing (SVG), which is not supported; {}", kConvert);
   }
   if (words.find("<html") != std::string::npos || words.find("<!doctype html") != words.npos) {
     fail("a web page (HTML), not an image; a download may have been answered with it");
@@ -184,16 +185,16 @@ Format recognise(std::span<const std::byte> bytes) {
   if (const auto format = recognise_brands(file)) {
     return *format;
   }
-  for (const Unread& unread : kUnread) {
-    if (starts_at(file, unread.offset, unread.bytes)) {
-      fail("{}, which is not read; {}", unread.what, unread.advice);
+  for (const UnsupportedFormat& unsupported : kUnsupportedFormats) {
+    if (starts_at(file, unsupported.offset, unsupported.bytes)) {
+      fail("{}, which is not supported; {}", unsupported.what, unsupported.advice);
     }
   }
   if (std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; })) {
     fail("not an image: {} bytes, all zero", bytes.size());
   }
   refuse_text(file);
-  fail("not an image of a known format ({}): starts with {:02x}", kRead,
+  fail("not an image of a known format ({}): starts with {:02x}", kSupportedFormats,
        fmt::join(std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()),
                            std::min<std::size_t>(bytes.size(), 8)),
                  " "));

@@ -53,7 +53,7 @@ std::string reason(int code) {
 
 /// Returns the palette of the frame, or else of the file. Indices past its end are black. Without a
 /// palette, indices are gray levels.
-Palette palette_of(const GifFileType& gif) {
+Palette read_palette(const GifFileType& gif) {
   Palette palette{};
   const ColorMapObject* map = gif.Image.ColorMap != nullptr ? gif.Image.ColorMap : gif.SColorMap;
   bool gray = true;
@@ -93,16 +93,16 @@ std::uint8_t seek_first_frame(GifFileType* gif, StopFlag stop) {
     }
     int code = 0;
     GifByteType* block = nullptr;
-    int got = DGifGetExtension(gif, &code, &block);
-    if (got != GIF_ERROR && code == GRAPHICS_EXT_FUNC_CODE && block != nullptr && block[0] >= 4 &&
-        (block[1] & 1) != 0) {
+    int result = DGifGetExtension(gif, &code, &block);
+    if (result != GIF_ERROR && code == GRAPHICS_EXT_FUNC_CODE && block != nullptr &&
+        block[0] >= 4 && (block[1] & 1) != 0) {
       transparent = block[4];
     }
-    while (got != GIF_ERROR && block != nullptr) {
+    while (result != GIF_ERROR && block != nullptr) {
       stop.poll();
-      got = DGifGetExtensionNext(gif, &block);
+      result = DGifGetExtensionNext(gif, &block);
     }
-    if (got == GIF_ERROR) {
+    if (result == GIF_ERROR) {
       fail("GIF: {} in an extension", reason(gif->Error));
     }
   }
@@ -124,7 +124,7 @@ Decoded decode_gif(Bytes bytes, Decoding& decoding) {
   const int height = std::max(gif->SHeight, frame.Top + frame.Height);
   decoding.check_size("GIF", width, height);
   decoding.take_memory({"GIF", width, height}, pixel_bytes(width, height));
-  const Palette palette = palette_of(*gif);
+  const Palette palette = read_palette(*gif);
   Image image(width, height);
   if (frame.Width != width || frame.Height != height) {
     std::uint8_t* to = image.pixels.data();

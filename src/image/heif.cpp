@@ -62,7 +62,7 @@ struct HeifOptions {
 
 struct HeifLimits {
   std::uint8_t version;
-  std::uint64_t most_pixels;
+  std::uint64_t max_image_pixels;
 };
 
 constexpr int kColorspaceRgb = 1;
@@ -110,13 +110,13 @@ struct Libheif {
   int (*have_decoder)(int) = library.function("heif_have_decoder_for_format");
   // Null in versions of libheif without it:
   void (*set_threads)(HeifContext*,
-                      int) = library.function_if_there("heif_context_set_max_decoding_threads");
+                      int) = library.find_function("heif_context_set_max_decoding_threads");
   HeifLimits* (*limits)(const HeifContext*) =
-      library.function_if_there("heif_context_get_security_limits");
+      library.find_function("heif_context_get_security_limits");
   int (*decoders)(int, const HeifDecoder**,
-                  int) = library.function_if_there("heif_get_decoder_descriptors");
+                  int) = library.find_function("heif_get_decoder_descriptors");
   const char* (*decoder_name)(const HeifDecoder*) =
-      library.function_if_there("heif_decoder_descriptor_get_id_name");
+      library.find_function("heif_decoder_descriptor_get_id_name");
   bool has_aom = false;
 
   explicit Libheif(const SharedLibrary& opened) : library(opened) {
@@ -157,7 +157,7 @@ const Libheif& libheif(HeifCodec codec) {
   return opened;
 }
 
-/// Owns what libheif allocates for one image.
+/// Owns the objects of libheif for one image.
 class HeifDecode {
  public:
   HeifDecode(const Libheif& heif, HeifCodec codec)
@@ -180,10 +180,10 @@ class HeifDecode {
 
   void open(Bytes bytes, const Decoding& decoding) {
     if (heif_.set_threads != nullptr) {
-      heif_.set_threads(context_, 0);  // tiles are decoded by this thread
+      heif_.set_threads(context_, 0);  // decodes tiles in this thread
     }
     if (heif_.limits != nullptr) {
-      heif_.limits(context_)->most_pixels = static_cast<std::uint64_t>(decoding.max_pixels());
+      heif_.limits(context_)->max_image_pixels = static_cast<std::uint64_t>(decoding.max_pixels());
     }
     call([&] { return heif_.read(context_, bytes.data(), bytes.size(), nullptr); });
     call([&] { return heif_.primary(context_, &handle_); });
@@ -191,7 +191,7 @@ class HeifDecode {
 
   [[nodiscard]] const HeifHandle* handle() const { return handle_; }
 
-  /// Decodes to RGB of 8 bits. The library turns the image upright.
+  /// Decodes to 8-bit RGB. The library rotates the image upright.
   void run(StopFlag stop) {
     const auto release = [this](HeifOptions* options) { heif_.options_free(options); };
     const std::unique_ptr<HeifOptions, decltype(release)> options(heif_.options_alloc(), release);
@@ -206,7 +206,7 @@ class HeifDecode {
     if (options->version >= 8) {
       options->codec_threads = 1;
     } else if (codec_ == HeifCodec::kAv1 && heif_.has_aom && options->version >= 4) {
-      options->decoder = "aom";  // the other one starts a thread for each core
+      options->decoder = "aom";  // the other decoder starts a thread for each core
     }
     call([&] {
       const HeifError error =
@@ -244,22 +244,22 @@ class HeifDecode {
     int bytes = 0;
     const std::uint8_t* const first = heif_.plane(image_, kChannelInterleaved, &bytes);
     if (first == nullptr || bytes < width * kChannels) {
-      fail("{}: the library gives no pixels", heif_name(codec_));
+      fail("{}: libheif returned no pixels", heif_name(codec_));
     }
     stride = static_cast<std::size_t>(bytes);
     return first;
   }
 
  private:
-  /// Calls libheif, and reports a failed allocation in it as an error in the image: a damaged file
-  /// can make the library request any amount of memory, which must not end the whole job.
+  /// Calls libheif, and reports failed allocations as errors in the image: a damaged file can make
+  /// the library request any amount of memory, which must not end the whole job.
   template <typename Call>
   void call(Call work) const {
     HeifError error;
     try {
       error = work();
     } catch (const std::bad_alloc&) {
-      fail("{}: libheif cannot allocate the memory for it", heif_name(codec_));
+      fail("{}: libheif cannot allocate enough memory to decode the image", heif_name(codec_));
     }
     if (error.code != 0) {
       fail("{}: {}", heif_name(codec_), error.message == nullptr ? "broken" : error.message);
@@ -276,31 +276,31 @@ class HeifDecode {
 /// Returns the bytes that libheif and its decoders allocate, without the resulting RGB pixels.
 std::uint64_t codec_memory(const HeifFacts& facts, std::uint64_t pixels, bool is_deep,
                            bool has_alpha) {
-  constexpr std::uint64_t kAny = std::uint64_t{4} << 20;
-  constexpr std::uint64_t kMaxPictures = 16;  // that a decoder keeps
+  constexpr std::uint64_t kFixedBytes = std::uint64_t{4} << 20;
+  constexpr std::uint64_t kMaxPictures = 16;  // maximum that a decoder keeps
   const std::uint64_t deep = is_deep ? 2 : 1;
-  // The decoder's picture, of up to three samples per pixel, its tables, and the library's copy.
+  // Bytes per pixel of the decoder's picture (up to three samples), its tables, and libheif's copy.
   const std::uint64_t coded = facts.codec == HeifCodec::kHevc ? 4 * deep : (is_deep ? 18 : 14);
-  // Planes of RGB, then interleaved pixels.
+  // Bytes per pixel of the RGB planes, and then of the interleaved pixels.
   const std::uint64_t converted = 3 * deep + 3 + (has_alpha ? 2 * deep : 0);
-  return kAny + facts.largest_bytes * 2 + pixels * converted +
+  return kFixedBytes + facts.largest_bytes * 2 + pixels * converted +
          facts.largest * coded * std::min(facts.pictures, kMaxPictures);
 }
 
-/// Returns the orientation in XMP, which Pillow applies to an AVIF that has none in a property or
-/// in EXIF. Its HEIC plugin ignores XMP.
+/// Returns the orientation in XMP. Pillow applies it to an AVIF without an orientation in a
+/// property or in EXIF; its HEIC plugin ignores XMP.
 Orientation orientation_by_xmp(const HeifDecode& decode, const HeifFacts& facts) {
   if (facts.codec != HeifCodec::kAv1 || facts.is_turned) {
     return {};
   }
-  constexpr std::size_t kHeader = 4;  // the offset of what follows it
+  constexpr std::size_t kHeader = 4;  // bytes of the TIFF offset before the EXIF data
   const std::vector<std::byte> exif = decode.metadata("Exif", "");
-  const auto told = exif_orientation(std::span(exif).subspan(std::min(exif.size(), kHeader)));
-  if (told) {
+  const auto exif_value = exif_orientation(std::span(exif).subspan(std::min(exif.size(), kHeader)));
+  if (exif_value) {
     return {};
   }
   const std::vector<std::byte> xmp = decode.metadata("mime", "application/rdf+xml");
-  return orientation_of(xmp_orientation(xmp).value_or(1));
+  return to_orientation(xmp_orientation(xmp).value_or(1));
 }
 
 /// Expands limited-range gray, 16..235, to 0..255 as libavif does.
@@ -324,8 +324,8 @@ Decoded decode_heif(Bytes bytes, Decoding& decoding) {
   decoding.check_size(name, width, height);
   const std::uint64_t pixels = pixel_bytes(width, height) / kChannels;
   const auto limit = static_cast<std::uint64_t>(decoding.max_pixels());
-  constexpr std::uint64_t kAnyWork = std::uint64_t{1} << 22;
-  if (facts.largest > limit || facts.work > pixels * 8 + kAnyWork) {
+  constexpr std::uint64_t kExtraWork = std::uint64_t{1} << 22;
+  if (facts.largest > limit || facts.work > pixels * 8 + kExtraWork) {
     fail("{}: {} pixels are coded for an image of {}x{}, more than the limit", name, facts.work,
          width, height);
   }

@@ -71,25 +71,25 @@ using ItemId = std::uint32_t;
 
 struct Item {
   std::string type;
-  std::vector<std::uint16_t> properties;  // numbers, the first is 1
-  std::vector<ItemId> tiles;              // in "dimg"
-  std::vector<ItemId> auxiliary;          // items that name this one in "auxl"
+  std::vector<std::uint16_t> properties;  // numbers of properties, starting at 1
+  std::vector<ItemId> tiles;              // references in "dimg"
+  std::vector<ItemId> auxiliary;          // items that refer to this one in "auxl"
   std::vector<Extent> extents;
   bool is_located = false;
   std::uint64_t method = 0;  // 0: the extents are in the file, 1: in "idat"
 };
 
-/// The work of decoding an item once in libheif.
+/// The work of libheif to decode an item once.
 struct Cost {
   std::uint64_t pixels = 0;
   std::uint64_t bytes = 0;
 
-  /// Numbers saturate here, so that the sum of two fits 64 bits.
-  static constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+  /// The value at which both numbers saturate, so that a sum of two fits 64 bits.
+  static constexpr std::uint64_t kSaturated = std::uint64_t{1} << 62;
 
   void operator+=(const Cost& other) {
-    pixels = std::min(kMost, pixels + std::min(kMost, other.pixels));
-    bytes = std::min(kMost, bytes + std::min(kMost, other.bytes));
+    pixels = std::min(kSaturated, pixels + std::min(kSaturated, other.pixels));
+    bytes = std::min(kSaturated, bytes + std::min(kSaturated, other.bytes));
   }
 };
 
@@ -120,13 +120,13 @@ class HeifReader {
     const Item& primary = item(primary_);
     const Item& coded =
         primary.type == "grid" && !primary.tiles.empty() ? item(primary.tiles[0]) : primary;
-    facts.codec = codec_of(coded.type);
+    facts.codec = item_codec(coded.type);
     facts.is_limited_gray = is_limited_gray(primary, coded);
     const Box* const angle = property(primary, "irot");
     facts.is_turned = property(primary, "imir") != nullptr ||
                       (angle != nullptr && !angle->content.empty() &&
                        (angle->content[0] & std::byte{3}) != std::byte{0});
-    facts.work = cost_of(facts, primary_).pixels;
+    facts.work = item_cost(facts, primary_).pixels;
     return facts;
   }
 
@@ -219,7 +219,7 @@ class HeifReader {
           listed_item(to).auxiliary.push_back(static_cast<ItemId>(from));
         }
       }
-      if (!content.is_done()) {  // libheif would take what is left for the next reference
+      if (!content.is_done()) {  // libheif would read the rest as another reference
         fail("HEIF: the box '{}' is longer than its references", box.type);
       }
     }
@@ -264,7 +264,7 @@ class HeifReader {
         fail("HEIF: a number in the box 'iloc' has {} bytes; expected 0, 4 or 8", size);
       }
     }
-    if (version == 1 && index_size != 0) {  // old versions of libheif overlook it
+    if (version == 1 && index_size != 0) {  // old versions of libheif ignore it
       fail("HEIF: unsupported index in the box 'iloc' of version 1");
     }
     const std::size_t id_size = version < 2 ? 2 : 4;
@@ -301,7 +301,7 @@ class HeifReader {
     return found->second;
   }
 
-  static HeifCodec codec_of(std::string_view type) {
+  static HeifCodec item_codec(std::string_view type) {
     if (type == "hvc1") {
       return HeifCodec::kHevc;
     }
@@ -312,38 +312,39 @@ class HeifReader {
          type);
   }
 
-  /// Returns the cost of an item with its auxiliary images and its tiles, as often as each is used.
-  Cost cost_of(HeifFacts& facts, ItemId id, int depth = 0) {
-    constexpr int kDeepest = 4;
+  /// Returns the cost of an item with its auxiliary images and tiles; repeated tiles count
+  /// repeatedly.
+  Cost item_cost(HeifFacts& facts, ItemId id, int depth = 0) {
+    constexpr int kMaxDepth = 4;
     if (const auto known = costs_.find(id); known != costs_.end()) {
       return known->second;
     }
-    if (depth > kDeepest) {
+    if (depth > kMaxDepth) {
       fail("HEIF: item {} is nested too deep in other images", id);
     }
     Cost cost;
     const auto add = [&](ItemId part) {
       stop_.poll();
-      cost += cost_of(facts, part, depth + 1);
+      cost += item_cost(facts, part, depth + 1);
       check_bytes(cost.bytes);
     };
-    const Item& costly = item(id);
-    if (costly.type == "grid") {
-      for (const ItemId tile : costly.tiles) {
-        static_cast<void>(codec_of(item(tile).type));  // no grid of grids
+    const Item& decoded_item = item(id);
+    if (decoded_item.type == "grid") {
+      for (const ItemId tile : decoded_item.tiles) {
+        static_cast<void>(item_codec(item(tile).type));  // refuses grids of grids
         add(tile);
       }
     } else {
-      cost = measure(facts, costly);
+      cost = measure(facts, decoded_item);
     }
-    std::ranges::for_each(costly.auxiliary, add);
+    std::ranges::for_each(decoded_item.auxiliary, add);
     return costs_[id] = cost;
   }
 
   /// Limits the encoded bytes in total, since tiles can share their data and decoder parameters.
   void check_bytes(std::uint64_t read) const {
-    constexpr std::uint64_t kAnyBytes = std::uint64_t{16} << 20;
-    if (read > bytes_.size() * std::uint64_t{4} + kAnyBytes) {
+    constexpr std::uint64_t kExtraBytes = std::uint64_t{16} << 20;
+    if (read > bytes_.size() * std::uint64_t{4} + kExtraBytes) {
       fail("HEIF: the images have more than four times the file's {} bytes", bytes_.size());
     }
   }
@@ -366,7 +367,7 @@ class HeifReader {
   /// Returns the cost of a coded image, read from the decoder parameters in its properties and from
   /// its data.
   Cost measure(HeifFacts& facts, const Item& coded) {
-    const bool is_hevc = codec_of(coded.type) == HeifCodec::kHevc;
+    const bool is_hevc = item_codec(coded.type) == HeifCodec::kHevc;
     std::vector<std::byte> joined;
     const Bytes data = join(coded, joined);
     std::uint64_t bytes = data.size();
@@ -389,25 +390,25 @@ class HeifReader {
     facts.largest = std::max(facts.largest, pixels);
     facts.largest_bytes = std::max(facts.largest_bytes, bytes);
     facts.pictures = std::max(facts.pictures, found.pictures);
-    return {pixels > Cost::kMost / pictures ? Cost::kMost : pixels * pictures, bytes};
+    return {pixels > Cost::kSaturated / pictures ? Cost::kSaturated : pixels * pictures, bytes};
   }
 
   /// Returns the data of an item; data in several extents is copied into `joined`.
-  Bytes join(const Item& joinable, std::vector<std::byte>& joined) {
-    if (joinable.extents.empty()) {
-      fail("HEIF: the data is missing for an image of the kind '{}'", joinable.type);
+  Bytes join(const Item& source, std::vector<std::byte>& joined) {
+    if (source.extents.empty()) {
+      fail("HEIF: the data is missing for an image of the kind '{}'", source.type);
     }
-    if (joinable.method > 1) {
+    if (source.method > 1) {
       fail("HEIF: unsupported location {} of an image's data; expected the file or the box 'idat'",
-           joinable.method);
+           source.method);
     }
     Bytes data;
     std::uint64_t read = 0;
-    for (const Extent& extent : joinable.extents) {
-      data = extent_bytes(extent, joinable.method == 1 ? idat_ : bytes_);
+    for (const Extent& extent : source.extents) {
+      data = extent_bytes(extent, source.method == 1 ? idat_ : bytes_);
       read += data.size();
       check_bytes(read);
-      if (joinable.extents.size() > 1) {
+      if (source.extents.size() > 1) {
         joined.insert(joined.end(), data.begin(), data.end());
         data = joined;
       }
@@ -446,7 +447,7 @@ class HeifReader {
 
   [[nodiscard]] static Bytes extent_bytes(const Extent& extent, Bytes whole) {
     const std::uint64_t left = extent.offset > whole.size() ? 0 : whole.size() - extent.offset;
-    if (extent.size == 0) {  // libheif reads nothing then, others all that is left
+    if (extent.size == 0) {  // libheif reads nothing, but other readers all remaining bytes
       fail("HEIF: the length of an image's data is missing");
     }
     if (extent.size > left) {
@@ -463,7 +464,7 @@ class HeifReader {
   Bytes idat_;
   std::map<ItemId, Item> items_;
   std::vector<Box> properties_;
-  std::vector<std::string_view> seen_;  // boxes of which a file has one
+  std::vector<std::string_view> seen_;  // boxes seen so far that may occur only once
   std::uint64_t entries_ = 0;
   std::map<ItemId, Cost> costs_;
 };

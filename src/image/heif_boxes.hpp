@@ -17,14 +17,14 @@ enum class HeifCodec : std::uint8_t { kHevc, kAv1 };
 
 struct HeifFacts {
   HeifCodec codec = HeifCodec::kHevc;
-  /// Pixels of the largest coded image among those that are decoded for the primary one: itself or
-  /// its tiles, and its auxiliary images, of which alpha is decoded, too.
+  /// Pixels of the largest coded image that is decoded for the primary image: the image itself or
+  /// one of its tiles, or an auxiliary image, since alpha is decoded, too.
   std::uint64_t largest = 0;
-  /// The maximum number of pictures in one of them; more than one in clips from a video.
+  /// The maximum number of pictures in one of the coded images; more than one in video clips.
   std::uint64_t pictures = 1;
   /// Pixels of all pictures, at most 2^62; a tile counts as often as it is used.
   std::uint64_t work = 0;
-  /// Bytes of the largest of them in the file, with its decoder's parameters.
+  /// Maximum encoded bytes of a coded image, including the decoder's parameters.
   std::uint64_t largest_bytes = 0;
   /// Whether gray is in limited range, 16..235, which libheif does not expand.
   bool is_limited_gray = false;
@@ -32,9 +32,9 @@ struct HeifFacts {
   bool is_turned = false;
 };
 
-/// Examines the primary image. Sizes are read from the coded images, since their decoders allocate
-/// by these, and not from the file's properties. Throws when the boxes are broken, when image data
-/// is missing, and for derived images other than grids of tiles.
+/// Examines the primary image. Sizes are read from the coded images instead of the file's
+/// properties, since they determine how much memory the decoders allocate. Throws if the boxes are
+/// broken or image data is missing, and for derived images other than grids of tiles.
 [[nodiscard]] HeifFacts examine_heif(std::span<const std::byte> bytes, StopFlag stop);
 
 }  // namespace fovea::image

@@ -58,13 +58,13 @@ std::uint64_t area(std::uint64_t width, std::uint64_t height) {
 }
 
 std::uint64_t parameter_set_pixels(std::span<const std::byte> unit) {
-  // Profiles of sub-layers take at most 700 bits.
-  constexpr std::size_t kEnough = 256;
+  // The size follows the profiles of sub-layers, which take at most 700 bits.
+  constexpr std::size_t kMaxBytes = 256;
   const std::vector<std::byte> plain =
-      without_emulation(unit.first(std::min(kEnough, unit.size())));
+      without_emulation(unit.first(std::min(kMaxBytes, unit.size())));
   CodeReader reader(plain);
   reader.skip(4);
-  const std::uint64_t sub_layers = reader.bits(3);  // less one
+  const std::uint64_t sub_layers = reader.bits(3);  // number minus one
   reader.skip(1 + 96);                              // the general profile and level
   std::uint64_t profiles = 0;
   std::uint64_t levels = 0;

@@ -11,8 +11,8 @@ namespace fovea::image {
 
 /// The size of a coded image, which determines a decoder's memory and time.
 struct CodedImage {
-  std::uint64_t pixels = 0;    // of the largest picture that is declared; 0 when none is
-  std::uint64_t pictures = 0;  // of which an image has one, and a sequence more
+  std::uint64_t pixels = 0;    // in the largest declared picture; 0 if there is none
+  std::uint64_t pictures = 0;  // 1 for an image, more for a sequence
 };
 
 /// Examines a sequence of HEVC NAL units, each preceded by its length in `length_bytes` bytes.

@@ -82,7 +82,7 @@ namespace {
   std::longjmp(state->jump, 1);
 }
 
-/// Jumps out of libjpeg when the caller wants the decoding to end.
+/// Jumps out of libjpeg if the stop flag is set.
 void poll(j_common_ptr codec) {
   auto* state = static_cast<JpegState*>(codec->client_data);
   if (state->stop.is_set()) {
@@ -184,7 +184,7 @@ bool has_more_scans(Bytes bytes, StopFlag stop, int limit) {
 
 /// Returns the orientation from the joined EXIF segments or from the last XMP segment, as in
 /// Pillow.
-Orientation read_orientation(Bytes bytes, StopFlag stop, Orientation otherwise) {
+Orientation read_orientation(Bytes bytes, StopFlag stop, Orientation default_orientation) {
   using std::string_view_literals::operator""sv;
   constexpr std::string_view kExif = "Exif\0\0"sv;
   constexpr std::string_view kXmp = "http://ns.adobe.com/xap/1.0/\0"sv;
@@ -202,9 +202,9 @@ Orientation read_orientation(Bytes bytes, StopFlag stop, Orientation otherwise) 
     }
     return true;
   });
-  return orientation_of(
+  return to_orientation(
       Metadata{.exif = std::as_bytes(std::span(exif)), .xmp = std::as_bytes(std::span(xmp))},
-      otherwise);
+      default_orientation);
 }
 
 /// Returns the limit on scans for an image of this many pixels: that of libjpeg-turbo's programs
@@ -238,7 +238,7 @@ std::uint64_t codec_memory(jpeg_decompress_struct& codec) {
 
 }  // namespace
 
-JpegReader::JpegReader(Bytes bytes, Decoding& decoding, Orientation otherwise)
+JpegReader::JpegReader(Bytes bytes, Decoding& decoding, Orientation default_orientation)
     : state_(std::make_unique<JpegState>()) {
   JpegState& state = *state_;
   state.bytes = bytes;
@@ -275,7 +275,7 @@ JpegReader::JpegReader(Bytes bytes, Decoding& decoding, Orientation otherwise)
   if (codec.num_components != 1 && codec.num_components != 3 && codec.num_components != 4) {
     fail("JPEG: unsupported {} components; expected gray, colour or CMYK", codec.num_components);
   }
-  state.orientation = read_orientation(bytes, state.stop, otherwise);
+  state.orientation = read_orientation(bytes, state.stop, default_orientation);
   state.max_scans = max_scans(std::int64_t{codec.image_width} * codec.image_height);
   if (jpeg_has_multiple_scans(&codec) != FALSE &&
       has_more_scans(bytes, state.stop, state.max_scans)) {
@@ -316,20 +316,20 @@ void JpegReader::read(std::uint8_t* const* rows, int count) {
   JpegState& state = *state_;
   const bool cmyk = state.codec.out_color_space == JCS_CMYK;
   for (int done = 0; done < count;) {
-    JDIMENSION got = 0;
+    JDIMENSION rows_read = 0;
     const bool ok = state.run([&] {
       if (cmyk) {
         JSAMPROW row = state.inks.data();
-        got = jpeg_read_scanlines(&state.codec, &row, 1);
+        rows_read = jpeg_read_scanlines(&state.codec, &row, 1);
       } else {
-        got = jpeg_read_scanlines(&state.codec, const_cast<JSAMPARRAY>(rows + done),
-                                  static_cast<JDIMENSION>(count - done));
+        rows_read = jpeg_read_scanlines(&state.codec, const_cast<JSAMPARRAY>(rows + done),
+                                        static_cast<JDIMENSION>(count - done));
       }
     });
     if (!ok) {
       state.fail_broken();
     }
-    if (got == 0) {
+    if (rows_read == 0) {
       fail("JPEG: truncated after {} of {} rows ({} bytes)", state.row, state.codec.output_height,
            state.bytes.size());
     }
@@ -337,8 +337,8 @@ void JpegReader::read(std::uint8_t* const* rows, int count) {
       // Pillow assumes that every CMYK JPEG is from Adobe, which stores inks inverted.
       inverted_cmyk_to_rgb(state.inks.data(), width(), rows[done]);
     }
-    done += static_cast<int>(got);
-    state.row += static_cast<int>(got);
+    done += static_cast<int>(rows_read);
+    state.row += static_cast<int>(rows_read);
   }
 }
 

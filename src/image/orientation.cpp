@@ -8,7 +8,7 @@
 
 namespace fovea::image {
 
-Orientation orientation_of(int exif_value) {
+Orientation to_orientation(int exif_value) {
   constexpr std::array<Orientation, 7> kFrom2{{
       {.mirror_x = true},                                       // 2: FLIP_LEFT_RIGHT
       {.mirror_x = true, .mirror_y = true},                     // 3: ROTATE_180

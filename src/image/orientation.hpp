@@ -19,7 +19,7 @@ struct Orientation {
 
 /// Returns the orientation for a value of the EXIF tag. Values outside of 2..8 mean upright, as in
 /// Pillow's exif_transpose.
-[[nodiscard]] Orientation orientation_of(int exif_value);
+[[nodiscard]] Orientation to_orientation(int exif_value);
 
 /// Returns the image rotated upright. Throws Interrupted when `stop` is set.
 [[nodiscard]] Image oriented(Image image, Orientation orientation, StopFlag stop = {});

@@ -160,7 +160,7 @@ class PngReader {
     }
   }
 
-  /// Jumps out of libpng when the caller wants the decoding to end.
+  /// Jumps out of libpng if the stop flag is set.
   void check_stop() {
     if (decoding_.stop().is_set()) {
       png_error(png_, "stopped");
@@ -223,7 +223,7 @@ class PngReader {
   std::uint32_t row_ = 0;
   int pass_ = 0;
   int passes_ = 1;
-  // The number of rows of all passes still to be unpacked; the maximum until it is known.
+  // The number of rows in all passes that are not yet unpacked; the maximum until it is known.
   std::uint64_t rows_left_ = std::numeric_limits<std::uint64_t>::max();
   std::size_t row_bytes_ = 0;
   bool gray16_ = false;

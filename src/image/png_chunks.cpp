@@ -24,8 +24,8 @@ namespace {
 
 constexpr std::size_t kMaxChunkText = std::size_t{1} << 20;  // MAX_TEXT_CHUNK
 constexpr std::size_t kMaxText = 64 * kMaxChunkText;         // MAX_TEXT_MEMORY
-/// The limit on decompressed data in bytes, also where Pillow has none: for profiles, and for text
-/// without a keyword or with invalid UTF-8.
+/// The limit on decompressed data in bytes. It also applies where Pillow has none: to profiles, and
+/// to text without a keyword or with invalid UTF-8.
 constexpr std::size_t kMaxInflated = 4 * kMaxText;
 
 constexpr char kXmpKey[] = "XML:com.adobe.xmp";
@@ -65,11 +65,11 @@ class PngChunks {
  private:
   struct Chunk {
     std::string_view name;
-    std::string_view content;  // as much as the file has
-    std::size_t length = 0;    // as its header says
+    std::string_view content;  // shorter than `length` if the file is truncated
+    std::size_t length = 0;    // according to the chunk's header
   };
 
-  /// Returns the next chunk and moves `position_` past its content; nothing after the last chunk.
+  /// Returns the next chunk, if there is one, and moves `position_` past its content.
   std::optional<Chunk> next() {
     stop_.poll();
     constexpr std::size_t kHeader = 8;
@@ -97,7 +97,7 @@ class PngChunks {
     return value;
   }
 
-  /// Skips the checksum, or as much of it as there is.
+  /// Skips the checksum, which may be truncated.
   void skip_checksum() { position_ += std::min<std::size_t>(4, file_.size() - position_); }
 
   /// Reads the chunks before the pixels. Returns false when libpng will report the error.
@@ -332,26 +332,26 @@ class PngChunks {
     }
   }
 
-  /// At most kMaxChunkText bytes; nothing when zlib finds the data broken. Data that is cut
-  /// short is taken as far as it goes.
+  /// Returns the decompressed data, at most kMaxChunkText bytes; nothing if the data is corrupt.
+  /// Truncated data is decompressed as far as possible.
   std::optional<std::string> inflate(std::string_view data) {
     z_stream stream{};
     if (inflateInit(&stream) != Z_OK) {
       throw std::bad_alloc();
     }
-    constexpr std::size_t kFirstRoom = std::size_t{1} << 14;
+    constexpr std::size_t kInitialSize = std::size_t{1} << 14;
     std::string text;
     int status = Z_OK;
     stream.next_in = const_cast<Bytef*>(zlib_bytes(data));
     stream.avail_in = static_cast<uInt>(data.size());
     while (status == Z_OK && text.size() < kMaxChunkText && !data.empty()) {
-      const std::size_t had = text.size();
-      const std::size_t room = std::min(std::max(had, kFirstRoom), kMaxChunkText - had);
-      text.resize(had + room);
-      stream.next_out = reinterpret_cast<Bytef*>(text.data() + had);
-      stream.avail_out = static_cast<uInt>(room);
+      const std::size_t size = text.size();
+      const std::size_t added = std::min(std::max(size, kInitialSize), kMaxChunkText - size);
+      text.resize(size + added);
+      stream.next_out = reinterpret_cast<Bytef*>(text.data() + size);
+      stream.avail_out = static_cast<uInt>(added);
       status = ::inflate(&stream, Z_SYNC_FLUSH);
-      text.resize(had + room - stream.avail_out);
+      text.resize(size + added - stream.avail_out);
       if (stream.avail_out > 0) {
         break;
       }
@@ -380,7 +380,7 @@ class PngChunks {
     const std::string raw = exif_ ? std::string() : from_raw_profile(raw_exif_);
     const std::string_view exif = exif_ ? *exif_ : std::string_view(raw);
     const std::string_view xmp = xmp_text_.empty() ? xmp_ : xmp_text_;
-    return orientation_of(
+    return to_orientation(
         Metadata{.exif = std::as_bytes(std::span(exif)), .xmp = std::as_bytes(std::span(xmp))});
   }
 
@@ -416,9 +416,9 @@ class PngChunks {
   std::size_t position_ = 0;
   std::uint32_t width_ = 0;
   std::uint32_t height_ = 0;
-  std::size_t transparent_bytes_ = 0;  // the least length of chunk tRNS
+  std::size_t transparent_bytes_ = 0;  // minimum length of chunk tRNS
   std::uint32_t frames_ = 0;
-  std::optional<std::uint32_t> sequence_;  // the number of the animation's last chunk
+  std::optional<std::uint32_t> sequence_;  // sequence number of the animation's last chunk
   bool has_default_image_ = false;         // the image is not a frame of the animation
   bool frame_is_part_ = false;
   std::size_t text_bytes_ = 0;

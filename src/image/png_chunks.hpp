@@ -11,8 +11,8 @@ namespace fovea::image {
 
 /// Walks the chunks before the pixels and after them. Throws where Pillow raises: text that
 /// decompresses to more than 1 MiB per chunk or 64 MiB in all, chunks that are cut short, wrong
-/// checksums before the pixels, frames of an animation out of order. Returns the orientation that
-/// the metadata asks for. libpng reports errors in the header and the pixels.
+/// checksums before the pixels, frames of an animation out of order. Returns the orientation in
+/// the metadata. libpng reports errors in the header and the pixels.
 [[nodiscard]] Orientation read_png_chunks(std::span<const std::byte> bytes, StopFlag stop);
 
 }  // namespace fovea::image

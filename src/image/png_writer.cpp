@@ -25,7 +25,7 @@ std::vector<std::byte> text_chunk() {
   using namespace std::string_view_literals;
   constexpr std::string_view kNameAndText = "tEXtSoftware\0Fovea"sv;
   std::vector<std::byte> chunk;
-  append_big_endian(chunk, kNameAndText.size() - 4);  // the name does not count
+  append_big_endian(chunk, kNameAndText.size() - 4);  // the length excludes the chunk's name
   const auto content = std::as_bytes(std::span(kNameAndText));
   chunk.insert(chunk.end(), content.begin(), content.end());
   append_big_endian(chunk, static_cast<std::uint32_t>(

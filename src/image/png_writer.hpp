@@ -8,7 +8,7 @@
 
 namespace fovea::image {
 
-/// The bytes of a PNG file. Throws fovea::Error when there is not enough memory.
+/// Returns the image as a PNG file. Throws fovea::Error if there is not enough memory.
 [[nodiscard]] std::vector<std::byte> encode_png(const ImageView& image);
 
 }  // namespace fovea::image

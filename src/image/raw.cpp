@@ -20,7 +20,7 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::string_view kStart = "\xff\xd8\xff"sv;  // and the rest of a marker
+constexpr std::string_view kStart = "\xff\xd8\xff"sv;  // with the first byte of the next marker
 // Limits on the search for the preview, in markers and fill bytes. Cameras write JPEGs with a few
 // dozen markers, and random samples look like the start of a JPEG about once in 16 MB.
 constexpr std::size_t kMaxMarkers = std::size_t{1} << 22;
@@ -45,7 +45,7 @@ enum JpegMarker : std::uint8_t {
 };
 
 /// Whether the marker begins a segment of tables or of metadata.
-bool is_of_tables(std::uint8_t marker) {
+bool is_table_or_metadata(std::uint8_t marker) {
   return marker == kHuffmanTables || marker == kArithmeticTables || marker == kQuantization ||
          marker == kRestartInterval || marker == kComment ||
          (marker >= kFirstApplication && marker <= kLastApplication);
@@ -53,24 +53,24 @@ bool is_of_tables(std::uint8_t marker) {
 
 bool is_frame(std::uint8_t marker) {
   return marker >= kBaseline && marker < kFirstRestart && marker != kExtension &&
-         !is_of_tables(marker);
+         !is_table_or_metadata(marker);
 }
 
 struct JpegHeader {
-  std::size_t end = 0;       // of the frame header
-  std::uint64_t pixels = 0;  // 0: not a preview
+  std::size_t end = 0;       // end of the frame header
+  std::uint64_t pixels = 0;  // 0 if the frame cannot be a preview
 };
 
 class JpegSearch {
  public:
   explicit JpegSearch(Bytes file) : file_(as_text(file)) {}
 
-  /// The place of the next start of a JPEG, or npos.
+  /// Returns the position of the next start of a JPEG, or npos.
   [[nodiscard]] std::size_t next_start(std::size_t position, StopFlag stop) const {
-    constexpr std::size_t kAtOnce = std::size_t{8} << 20;
-    for (; position < file_.size(); position += kAtOnce) {
+    constexpr std::size_t kSearchedBytes = std::size_t{8} << 20;
+    for (; position < file_.size(); position += kSearchedBytes) {
       stop.poll();
-      const std::string_view part = file_.substr(position, kAtOnce + kStart.size() - 1);
+      const std::string_view part = file_.substr(position, kSearchedBytes + kStart.size() - 1);
       // memmem() is faster than string::find, which stops at each 0xff (overexposed samples).
       const void* found = memmem(part.data(), part.size(), kStart.data(), kStart.size());
       if (found != nullptr) {
@@ -80,7 +80,7 @@ class JpegSearch {
     return std::string_view::npos;
   }
 
-  /// The header of the JPEG that starts at `start`; none when it is no JPEG.
+  /// Returns the header of the JPEG that starts at `start`, if it is one.
   [[nodiscard]] std::optional<JpegHeader> header(std::size_t start) {
     const std::size_t limit = std::min(kMaxMarkers, work_ + kMaxMarkersPerStream);
     for (std::size_t position = start + 2; work_ < limit; ++work_) {
@@ -93,7 +93,7 @@ class JpegSearch {
         continue;
       }
       const std::size_t end = end_of_segment(position);
-      if ((!is_of_tables(marker) && !is_frame(marker)) || end == 0) {
+      if ((!is_table_or_metadata(marker) && !is_frame(marker)) || end == 0) {
         return std::nullopt;
       }
       if (is_frame(marker)) {
@@ -105,7 +105,7 @@ class JpegSearch {
   }
 
   /// Returns the end of the JPEG whose header ends at `position`: after its last marker, or before
-  /// bytes that cannot belong to it. Its decoder finds out whether it is complete.
+  /// bytes that cannot belong to it. The decoder checks later whether it is complete.
   [[nodiscard]] std::size_t end_of_jpeg(std::size_t position, StopFlag stop) const {
     for (;;) {
       stop.poll();
@@ -121,7 +121,7 @@ class JpegSearch {
       } else if (marker == kEndOfJpeg) {
         return position + 2;
       } else {
-        const bool is_part = is_of_tables(marker) || marker == kScan || marker == kLines;
+        const bool is_part = is_table_or_metadata(marker) || marker == kScan || marker == kLines;
         const std::size_t end = is_part ? end_of_segment(position) : 0;
         if (end == 0) {
           return position;
@@ -132,7 +132,7 @@ class JpegSearch {
   }
 
   [[nodiscard]] std::size_t work() const { return work_; }
-  [[nodiscard]] bool may_go_on() const { return work_ < kMaxMarkers; }
+  [[nodiscard]] bool has_budget() const { return work_ < kMaxMarkers; }
   void count_start() { ++work_; }
 
  private:
@@ -148,7 +148,7 @@ class JpegSearch {
     if (file_.size() - position < 4) {
       return 0;
     }
-    const std::size_t size = two_bytes(position + 2);  // which counts its own bytes, too
+    const std::size_t size = two_bytes(position + 2);  // includes the two bytes of the size
     return size >= 2 && file_.size() - position - 2 >= size ? position + 2 + size : 0;
   }
 
@@ -172,11 +172,11 @@ class JpegSearch {
 }  // namespace
 
 RawPreview find_raw_preview(Bytes file, StopFlag stop) {
-  const std::vector<std::uint64_t> samples = places_of_samples(file);
+  const std::vector<std::uint64_t> samples = sample_offsets(file);
   JpegSearch search(file);
   JpegHeader best;
   std::size_t best_start = 0;
-  for (std::size_t position = 0; search.may_go_on(); search.count_start()) {
+  for (std::size_t position = 0; search.has_budget(); search.count_start()) {
     const std::size_t start = search.next_start(position, stop);
     if (start == std::string_view::npos) {
       break;
@@ -194,7 +194,7 @@ RawPreview find_raw_preview(Bytes file, StopFlag stop) {
   }
   const std::size_t end = search.end_of_jpeg(best.end, stop);
   return {.jpeg = file.subspan(best_start, end - best_start),
-          .orientation = orientation_of(camera_orientation(file).value_or(1)),
+          .orientation = to_orientation(camera_orientation(file).value_or(1)),
           .work = search.work()};
 }
 

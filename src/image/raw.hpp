@@ -9,8 +9,8 @@
 namespace fovea::image {
 
 struct RawPreview {
-  Bytes jpeg;               // a part of the file
-  Orientation orientation;  // from the raw file, for a preview without one
+  Bytes jpeg;               // the preview, a part of the file
+  Orientation orientation;  // from the raw file; applies if the preview has none
   std::size_t work = 0;     // number of markers examined in the search
 };
 

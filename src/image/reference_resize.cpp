@@ -14,7 +14,7 @@ namespace {
 constexpr int kPrecisionBits = 32 - 8 - 2;
 constexpr double kBicubicA = -0.5;
 
-double support_of(Resample filter) {
+double filter_support(Resample filter) {
   return filter == Resample::kBilinear ? 1.0 : 2.0;
 }
 
@@ -38,10 +38,10 @@ struct Tap {
   std::vector<std::int32_t> weights;
 };
 
-std::vector<Tap> taps_of(int in, int out, Resample filter) {
+std::vector<Tap> compute_taps(int in, int out, Resample filter) {
   const double scale = static_cast<double>(in) / out;
   const double stretch = std::max(scale, 1.0);
-  const double support = support_of(filter) * stretch;
+  const double support = filter_support(filter) * stretch;
   std::vector<Tap> taps(static_cast<std::size_t>(out));
   for (int position = 0; position < out; ++position) {
     const double center = (position + 0.5) * scale;
@@ -71,7 +71,7 @@ std::uint8_t round_to_byte(std::int32_t sum) {
 
 enum class Axis : std::uint8_t { kHorizontal, kVertical };
 
-std::size_t index_of(const Image& image, int row, int column, int channel) {
+std::size_t pixel_index(const Image& image, int row, int column, int channel) {
   return (static_cast<std::size_t>(row) * static_cast<std::size_t>(image.width) +
           static_cast<std::size_t>(column)) *
              kChannels +
@@ -81,7 +81,8 @@ std::size_t index_of(const Image& image, int row, int column, int channel) {
 // Computes one pass, rounded to bytes. The weights of a pass that changes no size are the identity.
 Image resample(const Image& source, Axis axis, int size, Resample filter) {
   const bool horizontal = axis == Axis::kHorizontal;
-  const std::vector<Tap> taps = taps_of(horizontal ? source.width : source.height, size, filter);
+  const std::vector<Tap> taps =
+      compute_taps(horizontal ? source.width : source.height, size, filter);
   Image result(horizontal ? size : source.width, horizontal ? source.height : size);
   for (int row = 0; row < result.height; ++row) {
     for (int column = 0; column < result.width; ++column) {
@@ -90,11 +91,12 @@ Image resample(const Image& source, Axis axis, int size, Resample filter) {
         std::int32_t sum = 1 << (kPrecisionBits - 1);
         int position = tap.first;
         for (const std::int32_t weight : tap.weights) {
-          sum += weight * source.pixels[horizontal ? index_of(source, row, position, channel)
-                                                   : index_of(source, position, column, channel)];
+          sum +=
+              weight * source.pixels[horizontal ? pixel_index(source, row, position, channel)
+                                                : pixel_index(source, position, column, channel)];
           ++position;
         }
-        result.pixels[index_of(result, row, column, channel)] = round_to_byte(sum);
+        result.pixels[pixel_index(result, row, column, channel)] = round_to_byte(sum);
       }
     }
   }

@@ -12,8 +12,8 @@ namespace fovea::image {
 
 namespace {
 
-/// Returns the number of last rows that have fewer than kRowPadding bytes after them. The passes
-/// read that far past a row, so they get padded copies of these rows.
+/// Returns the number of rows at the end of an image that are followed by fewer than kRowPadding
+/// bytes. The passes read that far past a row, so they get padded copies of these rows.
 int unpadded_rows(int width, int height) {
   const std::size_t row_bytes = static_cast<std::size_t>(width) * kChannels;
   return static_cast<int>(
@@ -65,7 +65,7 @@ std::size_t resize_memory(int source_width, int source_height, Orientation orien
 void patchify(std::span<const std::uint8_t> pixels, int height, int width, int patch,
               std::span<std::uint8_t> out) {
   if (patch < 1 || height < patch || width < patch) {
-    fail("cannot cut {}x{} pixels into patches of {}", width, height, patch);
+    fail("cannot divide {}x{} pixels into patches of {}x{} pixels", width, height, patch, patch);
   }
   const auto side = static_cast<std::size_t>(patch);
   const std::size_t image_row = static_cast<std::size_t>(width) * kChannels;
@@ -74,9 +74,9 @@ void patchify(std::span<const std::uint8_t> pixels, int height, int width, int p
   const std::size_t across = static_cast<std::size_t>(width) / side;
   if (pixels.size() != static_cast<std::size_t>(height) * image_row ||
       out.size() != down * across * side * patch_row) {
-    fail("{}x{} pixels in patches of {} take {} bytes to {}, not {} to {}", width, height, patch,
-         static_cast<std::size_t>(height) * image_row, down * across * side * patch_row,
-         pixels.size(), out.size());
+    fail("{}x{} pixels in patches of {} need {} bytes of input and {} of output, not {} and {}",
+         width, height, patch, static_cast<std::size_t>(height) * image_row,
+         down * across * side * patch_row, pixels.size(), out.size());
   }
   std::uint8_t* to = out.data();
   for (std::size_t top = 0; top < down * side; top += side) {

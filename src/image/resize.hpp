@@ -19,11 +19,12 @@ namespace fovea::image {
 void resize(const ImageView& source, int height, int width, Resample filter,
             std::span<std::uint8_t> out);
 
-/// The same for a source that `orientation` rotates first. Throws Interrupted when `stop` is set.
+/// The same for a source that is first rotated by `orientation`. Throws Interrupted if `stop` is
+/// set.
 void resize(const ImageView& source, Orientation orientation, int height, int width,
             Resample filter, std::span<std::uint8_t> out, StopFlag stop);
 
-/// The largest number of bytes that such a resize allocates.
+/// Returns the maximum number of bytes that such a resize allocates.
 [[nodiscard]] std::size_t resize_memory(int source_width, int source_height,
                                         Orientation orientation, int height, int width,
                                         Resample filter);

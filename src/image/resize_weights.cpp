@@ -41,18 +41,18 @@ std::int32_t pair(std::int32_t earlier, std::int32_t later) {
                                    (static_cast<std::uint32_t>(earlier) & 0xffffU));
 }
 
-double scale_of(int in, int out) {
+double filter_scale(int in, int out) {
   return static_cast<double>(static_cast<float>(in)) / out;
 }
 
-double support_of(double scale, Resample filter) {
+double filter_support(double scale, Resample filter) {
   return (filter == Resample::kBicubic ? 2.0 : 1.0) * std::max(scale, 1.0);
 }
 
 AxisWeights compute(int in, int out, Resample filter, bool reversed, StopFlag stop) {
   double (*const kernel)(double) = filter == Resample::kBicubic ? bicubic : bilinear;
-  const double scale = scale_of(in, out);
-  const double support = support_of(scale, filter);
+  const double scale = filter_scale(in, out);
+  const double support = filter_support(scale, filter);
   const double inverse = 1.0 / std::max(scale, 1.0);
 
   AxisWeights axis;
@@ -60,7 +60,7 @@ AxisWeights compute(int in, int out, Resample filter, bool reversed, StopFlag st
   axis.out = out;
   axis.first.resize(static_cast<std::size_t>(out));
   axis.count.resize(static_cast<std::size_t>(out));
-  axis.max_groups = most_groups(in, out, filter);
+  axis.max_groups = max_tap_groups(in, out, filter);
   axis.words.resize(static_cast<std::size_t>(out) * static_cast<std::size_t>(axis.max_groups) *
                     kWordsPerGroup);
   std::vector<std::int32_t> fixed(static_cast<std::size_t>(axis.max_groups) * kTapsPerGroup);
@@ -145,8 +145,8 @@ class Cache {
 
 }  // namespace
 
-int most_groups(int in, int out, Resample filter) {
-  const double support = support_of(scale_of(in, out), filter);
+int max_tap_groups(int in, int out, Resample filter) {
+  const double support = filter_support(filter_scale(in, out), filter);
   const int taps = std::min(in, static_cast<int>(std::ceil(support)) * 2 + 1);
   return (taps + kTapsPerGroup - 1) / kTapsPerGroup;
 }

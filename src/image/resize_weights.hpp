@@ -46,8 +46,8 @@ struct AxisWeights {
   }
 };
 
-/// Longest side that can be resized: larger sizes are not exact in the binary32 that Pillow passes
-/// them in.
+/// The maximum side that can be resized: larger sizes are not exact in binary32, in which Pillow
+/// passes them.
 inline constexpr int kMaxSide = 1 << 24;
 
 /// Weights from `in` to `out` samples. `reversed` gives those of the mirrored source: the
@@ -57,6 +57,6 @@ inline constexpr int kMaxSide = 1 << 24;
                                                               bool reversed, StopFlag stop = {});
 
 /// Returns the maximum number of groups of taps per output for a resize from `in` to `out` samples.
-[[nodiscard]] int most_groups(int in, int out, Resample filter);
+[[nodiscard]] int max_tap_groups(int in, int out, Resample filter);
 
 }  // namespace fovea::image

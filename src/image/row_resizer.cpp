@@ -1,4 +1,4 @@
-// Feeds rows through the two passes of a resize in Pillow's order, on which the result depends
+// Runs rows through the two passes of a resize in Pillow's order, on which the result depends
 // because it is rounded to bytes between the passes.
 #include "image/row_resizer.hpp"
 
@@ -25,14 +25,15 @@ bool vertical_first(int width, int height, int out_width, int out_height) {
 
 }  // namespace
 
-// The passes of a resize: `along_` blends source rows, `across_` resamples within a row. They are
-// the vertical and the horizontal pass of an upright source, and the reverse of a transposed one.
+// The sizes of both passes of a resize: `along` blends source rows, and `across` resamples within a
+// row. For an upright source these are the vertical and the horizontal pass; for a transposed one,
+// the opposite.
 struct RowResizer::Geometry {
   bool along_first;
   int across_pixels;
   int along_outputs;
-  int taps;       // rows that an output over source rows blends, at most
-  int ring_rows;  // rows that wait to be blended
+  int taps;       // maximum number of source rows that one output row blends
+  int ring_rows;  // capacity of the ring buffer for rows to be blended
   std::size_t ring_stride;
   std::size_t band_rows;
   std::size_t band_stride;
@@ -46,7 +47,7 @@ struct RowResizer::Geometry {
         along_outputs(shape.orientation.transpose ? shape.out_width : shape.out_height),
         taps(shape.height == along_outputs
                  ? 1
-                 : most_groups(shape.height, along_outputs, shape.filter) * kTapsPerGroup),
+                 : max_tap_groups(shape.height, along_outputs, shape.filter) * kTapsPerGroup),
         ring_rows(taps + kBandRows),
         ring_stride(padded(along_first ? shape.width : across_pixels)),
         band_rows(along_first ? std::size_t{2} * kBandRows : static_cast<std::size_t>(slots)),
@@ -62,7 +63,7 @@ std::size_t RowResizer::memory(const Shape& shape, int slots) {
   const auto weights = [&shape](int in, int out) {
     return in == out ? std::size_t{0}
                      : static_cast<std::size_t>(out) *
-                           (static_cast<std::size_t>(most_groups(in, out, shape.filter)) *
+                           (static_cast<std::size_t>(max_tap_groups(in, out, shape.filter)) *
                                 kWordsPerGroup * sizeof(std::int32_t) +
                             2 * sizeof(int));
   };
@@ -148,9 +149,9 @@ void RowResizer::feed(const SourceBand& rows, int count) {
 // Resamples `count` rows. Targets past `count` are overwritten with copies of the first row.
 void RowResizer::resample_across(const SourceBand& rows, int count, const OutputBand& targets) {
   if (across_) {
-    SourceBand full = rows;
-    std::fill(full.begin() + count, full.end(), rows[0]);
-    resize_row_band(full, *across_, targets);
+    SourceBand filled = rows;
+    std::fill(filled.begin() + count, filled.end(), rows[0]);
+    resize_row_band(filled, *across_, targets);
     return;
   }
   for (std::size_t row = 0; row < static_cast<std::size_t>(count); ++row) {
@@ -165,22 +166,22 @@ void RowResizer::resample_across(const SourceBand& rows, int count, const Output
   }
 }
 
-int RowResizer::rows_needed(int turn) const {
+int RowResizer::rows_needed(int number) const {
   if (!along_) {
-    return turn + 1;
+    return number + 1;
   }
-  const auto index = static_cast<std::size_t>(output_of(turn));
+  const auto index = static_cast<std::size_t>(output_index(number));
   return along_->first[index] + along_->count[index];
 }
 
-void RowResizer::blend(int turn, std::uint8_t* target) {
+void RowResizer::blend(int number, std::uint8_t* target) {
   const std::size_t bytes =
       static_cast<std::size_t>(along_first_ ? row_pixels_ : across_pixels_) * kChannels;
   if (!along_) {
-    std::memcpy(target, ring(turn), bytes);
+    std::memcpy(target, ring(number), bytes);
     return;
   }
-  const int index = output_of(turn);
+  const int index = output_index(number);
   const int first = along_->first[static_cast<std::size_t>(index)];
   const int count = along_->count[static_cast<std::size_t>(index)];
   const int groups = along_->groups(index);
@@ -200,9 +201,9 @@ void RowResizer::emit() {
       }
       continue;
     }
-    const int index = output_of(emitted_);
+    const int index = output_index(emitted_);
     if (transposed_) {
-      blend(emitted_, band(0));  // the band's rows are in the ring by now
+      blend(emitted_, band(0));  // the band is free, since its rows are already in the ring
       write_column(index, band(0));
     } else {
       blend(emitted_, output_row(index));
@@ -221,7 +222,7 @@ void RowResizer::emit_pending() {
   }
   resample_across(rows, pending_, results);
   for (int row = 0; row < pending_; ++row) {
-    const int index = output_of(emitted_ - pending_ + row);
+    const int index = output_index(emitted_ - pending_ + row);
     const std::uint8_t* result = results[static_cast<std::size_t>(row)];
     if (transposed_) {
       write_column(index, result);

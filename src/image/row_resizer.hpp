@@ -17,13 +17,13 @@
 namespace fovea::image {
 
 /// Resizes a width x height RGB source, rotated by `orientation`, into `out` [out_height,
-/// out_width, 3]. The result is what orienting the whole source first and resizing it then gives,
-/// because orientation only says which axis of the source is resampled first and from which end.
+/// out_width, 3]. The result equals that of rotating the whole source and then resizing it, because
+/// the orientation only determines which axis is resampled first, and in which direction.
 class RowResizer {
  public:
   /// The sizes of source and result.
   struct Shape {
-    int width = 0;  // of the source as stored
+    int width = 0;  // size of the source as stored
     int height = 0;
     Orientation orientation = {};
     int out_height = 0;
@@ -31,22 +31,22 @@ class RowResizer {
     Resample filter = Resample::kBilinear;
   };
 
-  /// `slots` is the number of rows that slot() gives: kBandRows for a source that is written to
-  /// them, fewer for one that lies elsewhere. Calls throw Interrupted when `stop` is set.
+  /// `slots` is the number of rows that slot() provides: kBandRows if the source is written to
+  /// them, fewer if it is elsewhere. Calls throw Interrupted if `stop` is set.
   RowResizer(const Shape& shape, std::span<std::uint8_t> out, StopFlag stop = {},
              int slots = kBandRows);
 
-  /// The largest number of bytes that such a RowResizer allocates.
+  /// Returns the maximum number of bytes that such a RowResizer allocates.
   [[nodiscard]] static std::size_t memory(const Shape& shape, int slots = kBandRows);
 
-  /// The memory for row `index` (less than `slots`) of the next band.
+  /// Returns the memory for row `index` (less than `slots`) of the next band.
   [[nodiscard]] std::uint8_t* slot(int index);
 
-  /// Takes the next `count` rows, in source order, from their slots.
+  /// Processes the next `count` rows, in source order, from their slots.
   void feed(int count);
 
-  /// Takes the next `count` rows from elsewhere. Where reads_padding(), each is readable
-  /// kRowPadding past its end.
+  /// Processes the next `count` rows, which are elsewhere. If reads_padding(), kRowPadding bytes
+  /// after each row must be readable.
   void feed(const SourceBand& rows, int count);
   [[nodiscard]] bool reads_padding() const { return !along_first_ && across_ != nullptr; }
 
@@ -55,8 +55,9 @@ class RowResizer {
   RowResizer(const Shape& shape, const Geometry& geometry, std::span<std::uint8_t> out,
              StopFlag stop);
 
-  /// Rows do not start at 16-byte boundaries: libjpeg-turbo writes aligned rows past the caches
-  /// (simd/x86_64/jdcolext-avx2.asm: vmovntdq), and the resize would wait for memory.
+  /// Keeps rows from starting at 16-byte boundaries: libjpeg-turbo writes aligned rows with
+  /// non-temporal stores (simd/x86_64/jdcolext-avx2.asm: vmovntdq), so that the resize would wait
+  /// for memory.
   static constexpr std::size_t kRowOffset = 8;
 
   [[nodiscard]] std::uint8_t* ring(int row) {
@@ -65,12 +66,12 @@ class RowResizer {
   [[nodiscard]] std::uint8_t* band(int row) {
     return band_.data() + kRowOffset + static_cast<std::size_t>(row) * band_stride_;
   }
-  [[nodiscard]] int output_of(int turn) const {
-    return backwards_ ? along_outputs_ - 1 - turn : turn;
+  [[nodiscard]] int output_index(int number) const {
+    return backwards_ ? along_outputs_ - 1 - number : number;
   }
-  [[nodiscard]] int rows_needed(int turn) const;
+  [[nodiscard]] int rows_needed(int number) const;
   void resample_across(const SourceBand& rows, int count, const OutputBand& targets);
-  void blend(int turn, std::uint8_t* target);
+  void blend(int number, std::uint8_t* target);
   void emit();
   void emit_pending();
   void write_column(int x, const std::uint8_t* pixels);
@@ -80,25 +81,25 @@ class RowResizer {
 
   StopFlag stop_;
   bool transposed_;
-  bool along_first_;       // the pass over source rows comes first
-  bool backwards_;         // the outputs over source rows come last first
-  bool mirrored_ = false;  // pixels of a source row come last first
+  bool along_first_;       // whether rows are blended before they are resampled
+  bool backwards_;         // whether the order of rows is reversed
+  bool mirrored_ = false;  // whether the order of pixels in a row is reversed
   int out_height_;
   int out_width_;
   std::uint8_t* out_;
-  int row_pixels_;     // of a source row
-  int across_pixels_;  // of a row after the pass along it
+  int row_pixels_;     // pixels of a source row
+  int across_pixels_;  // pixels of a resampled row
   int along_outputs_;
-  std::shared_ptr<const AxisWeights> across_;  // inside a source row; null when it keeps its size
-  std::shared_ptr<const AxisWeights> along_;   // over source rows; null when they keep their number
-  int received_ = 0;                           // source rows
-  int emitted_ = 0;                            // outputs over source rows
-  int pending_ = 0;                            // of these, still in the band
+  std::shared_ptr<const AxisWeights> across_;  // for resampling rows; null if their size is kept
+  std::shared_ptr<const AxisWeights> along_;   // for blending rows; null if their number is kept
+  int received_ = 0;                           // number of source rows so far
+  int emitted_ = 0;                            // number of blended rows so far
+  int pending_ = 0;                            // blended rows that are still in the band
   int ring_rows_;
   std::size_t ring_stride_;
   std::size_t band_stride_;
   ScratchBuffer ring_;  // rows waiting to be blended
-  ScratchBuffer band_;  // rows on their way through the pass along them
+  ScratchBuffer band_;  // rows being resampled
   std::vector<const std::uint8_t*> taps_;
 };
 

@@ -11,7 +11,7 @@ namespace fovea::image {
 namespace {
 
 constexpr std::size_t kMaxKept = 4;                          // buffers per thread
-constexpr std::size_t kMaxKeptBytes = std::size_t{8} << 20;  // each; larger ones are given back
+constexpr std::size_t kMaxKeptBytes = std::size_t{8} << 20;  // per buffer; larger ones are freed
 
 std::vector<AlignedBuffer<std::uint8_t>>& free_list() {
   static ThreadSlot<std::vector<AlignedBuffer<std::uint8_t>>> lists;
@@ -42,7 +42,7 @@ ScratchBuffer::~ScratchBuffer() {
     list.push_back(std::move(buffer_));
     return;
   }
-  // Keep the largest buffers: replace the smallest in the list.
+  // Keeps the largest buffers: replaces the smallest in the list if it is smaller than this one.
   const auto smallest = std::min_element(
       list.begin(), list.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
   if (smallest->size() < buffer_.size()) {

@@ -9,7 +9,7 @@
 
 namespace fovea::image {
 
-/// At least `size()` bytes, uninitialised, borrowed from the thread's free list for the life of
+/// At least `size()` uninitialised bytes, borrowed from the thread's free list for the lifetime of
 /// this object. Created and destroyed on one thread.
 class ScratchBuffer {
  public:

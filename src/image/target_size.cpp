@@ -41,7 +41,7 @@ TargetSize target_size(const Preprocessing& preprocessing, int height, int width
           .width = static_cast<int>(patches_along(width, low, patch)) * patch};
 }
 
-TargetSize usual_photo(std::uint64_t number) {
+TargetSize typical_photo_size(std::uint64_t number) {
   constexpr TargetSize kPhotos[] = {{1200, 1600}, {1600, 1200}, {1000, 1500}, {1500, 1000},
                                     {900, 1600},  {1600, 900},  {1200, 1200}, {800, 2400}};
   return kPhotos[number % std::size(kPhotos)];

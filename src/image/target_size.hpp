@@ -23,7 +23,7 @@ struct TargetSize {
 
 /// Returns the resized size of a typical photo, with the aspect ratio chosen by `number`, for the
 /// synthetic inputs of a NaFlex model.
-[[nodiscard]] TargetSize usual_photo(std::uint64_t number);
+[[nodiscard]] TargetSize typical_photo_size(std::uint64_t number);
 
 /// Returns the maximum number of pixels, height * width, of a resized image.
 [[nodiscard]] std::int64_t max_target_pixels(const Preprocessing& preprocessing);

@@ -85,7 +85,7 @@ class TiffReader {
     choose_block();
     choose_codec();
     check_encoded_bytes();
-    const Orientation orientation = orientation_of(tiff_orientation(bytes_).value_or(1));
+    const Orientation orientation = to_orientation(tiff_orientation(bytes_).value_or(1));
     decoding_.take_memory(
         {"TIFF", static_cast<int>(layout_.width), static_cast<int>(layout_.height), orientation},
         memory());
@@ -189,14 +189,14 @@ class TiffReader {
       check_ycbcr();
       return;
     }
-    if (samples_
-            .via_jpeg()) {  // before it is asked for the size of a row, which is then that of RGB
+    if (samples_.via_jpeg()) {
+      // Must precede the query of the row size, which is then that of RGB rows.
       TIFFSetField(tiff, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
     }
     const std::uint64_t stride = block_.tiled ? TIFFTileRowSize64(tiff) : TIFFScanlineSize64(tiff);
     const std::size_t needed = samples_.row_bytes(block_.width);
     if (stride < needed) {
-      fail("TIFF: rows of {} pixels take {} bytes, not {} ({})", block_.width, needed, stride,
+      fail("TIFF: rows of {} pixels need {} bytes, not {} ({})", block_.width, needed, stride,
            layout_.name());
     }
     block_.stride = static_cast<std::size_t>(stride);
@@ -260,14 +260,14 @@ class TiffReader {
   /// Limits the encoded bytes in total. Strips and tiles can share bytes, so that a small file
   /// could have a decoder read it many times.
   void check_encoded_bytes() {
-    constexpr std::uint64_t kAnyBytes = std::uint64_t{16} << 20;
+    constexpr std::uint64_t kExtraBytes = std::uint64_t{16} << 20;
     TIFF* tiff = tiff_.get();
-    const std::uint64_t limit = std::uint64_t{bytes_.size()} * 4 + kAnyBytes;
+    const std::uint64_t limit = std::uint64_t{bytes_.size()} * 4 + kExtraBytes;
     const std::uint32_t count = block_.tiled ? TIFFNumberOfTiles(tiff) : TIFFNumberOfStrips(tiff);
     std::uint64_t total = 0;
     for (std::uint32_t index = 0; index < count; ++index) {
       decoding_.poll();
-      // Data past the end is refused when it is read.
+      // Data past the end of the file is refused later, when it is read.
       const std::uint64_t size =
           std::min<std::uint64_t>(TIFFGetStrileByteCount(tiff, index), bytes_.size());
       max_encoded_ = std::max(max_encoded_, size);
@@ -291,17 +291,17 @@ class TiffReader {
     }
     const std::uint64_t decoded = std::max(block_.plane_bytes(), block_.pixels() * kChannels);
     switch (layout_.compression) {
-      case COMPRESSION_JPEG:  // coefficients, where a block has several scans
+      case COMPRESSION_JPEG:  // coefficients, in case a block has several scans
         bytes +=
             std::min(block_.pixels() * layout_.samples * sizeof(std::uint16_t), kMaxCoefficients);
         break;
-      case COMPRESSION_WEBP:  // libwebp's pixels and those given to libtiff
+      case COMPRESSION_WEBP:  // libwebp's pixels and their copy in libtiff
         bytes += block_.pixels() * 9;
         break;
       case COMPRESSION_ZSTD:
         bytes += std::min(decoded, kZstdWindow);
         break;
-      case COMPRESSION_LZMA:  // a dictionary as large as what it has decoded
+      case COMPRESSION_LZMA:  // a dictionary of the size of the decoded data
         bytes += decoded;
         break;
       default:
@@ -324,8 +324,8 @@ class TiffReader {
     }
     for (std::uint64_t y = 0; y < layout_.height; y += block_.height) {
       for (std::uint64_t x = 0; x < layout_.width; x += block_.width) {
-        for (std::size_t turn = 0; turn < planes; ++turn) {
-          const std::size_t plane = planes == 4 ? (turn + 3) % 4 : turn;
+        for (std::size_t step = 0; step < planes; ++step) {
+          const std::size_t plane = planes == 4 ? (step + 3) % 4 : step;
           read_plane(image, data, static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y),
                      plane);
         }
@@ -367,12 +367,12 @@ class TiffReader {
   void read_at_once(std::vector<std::uint8_t>& data, std::uint32_t x, std::uint32_t y,
                     std::uint32_t rows, std::size_t plane) {
     decoding_.poll();
-    const std::size_t wanted = block_.tiled ? data.size() : rows * block_.stride;
+    const std::size_t expected_bytes = block_.tiled ? data.size() : rows * block_.stride;
     const std::uint32_t index =
         block_.tiled ? TIFFComputeTile(tiff_.get(), x, y, 0, static_cast<std::uint16_t>(plane))
                      : TIFFComputeStrip(tiff_.get(), y, static_cast<std::uint16_t>(plane));
-    const bool read =
-        (inflater_ && inflate(data, wanted, index)) || read_block(data, wanted, index);
+    const bool read = (inflater_ && inflate(data, expected_bytes, index)) ||
+                      read_block(data, expected_bytes, index);
     if (!read && block_.tiled) {
       fail("TIFF: {} in the tile at column {}, row {} of {}", reason(), x, y, layout_.height);
     }
@@ -381,27 +381,28 @@ class TiffReader {
     }
   }
 
-  bool read_block(std::vector<std::uint8_t>& data, std::size_t wanted, std::uint32_t index) {
-    const auto size = static_cast<tmsize_t>(wanted);
+  bool read_block(std::vector<std::uint8_t>& data, std::size_t expected_bytes,
+                  std::uint32_t index) {
+    const auto size = static_cast<tmsize_t>(expected_bytes);
     message_[0] = '\0';
     return (block_.tiled ? TIFFReadEncodedTile(tiff_.get(), index, data.data(), size)
                          : TIFFReadEncodedStrip(tiff_.get(), index, data.data(), size)) == size;
   }
 
-  /// Inflates a block that is a whole deflate stream of the expected size; false for others.
-  /// libdeflate takes half of zlib's time. zlib reads the blocks that it refuses, so that the
-  /// pixels of damaged blocks are Pillow's.
-  bool inflate(std::vector<std::uint8_t>& data, std::size_t wanted, std::uint32_t index) {
+  /// Inflates a block with libdeflate, which takes half of zlib's time. Returns false unless the
+  /// block is a complete deflate stream of the expected size; zlib then reads it, so that the
+  /// pixels of damaged blocks are the same as Pillow's.
+  bool inflate(std::vector<std::uint8_t>& data, std::size_t expected_bytes, std::uint32_t index) {
     const std::uint64_t offset = TIFFGetStrileOffset(tiff_.get(), index);
     const std::uint64_t size = TIFFGetStrileByteCount(tiff_.get(), index);
     if (offset > bytes_.size() || size > bytes_.size() - offset ||
         libdeflate_zlib_decompress(inflater_.get(), bytes_.data() + offset,
-                                   static_cast<std::size_t>(size), data.data(), wanted,
+                                   static_cast<std::size_t>(size), data.data(), expected_bytes,
                                    nullptr) != LIBDEFLATE_SUCCESS) {
       return false;
     }
     if (predictor_ == PREDICTOR_HORIZONTAL) {
-      for (std::size_t begin = 0; begin < wanted; begin += block_.stride) {
+      for (std::size_t begin = 0; begin < expected_bytes; begin += block_.stride) {
         add_differences(std::span(data).subspan(begin, block_.stride),
                         layout_.separate ? 1U : layout_.samples);
       }
@@ -497,19 +498,19 @@ class TiffReader {
   Bytes bytes_;
   Decoding& decoding_;
   std::uint64_t position_ = 0;
-  bool short_read_ = false;          // libtiff has asked for bytes past the end
+  bool short_read_ = false;          // libtiff has requested bytes past the end of the file
   std::array<char, 256> message_{};  // libtiff's last error
-  bool over_limit_ = false;          // libtiff was asked for more memory than it may take
-  bool out_of_memory_ = false;       // the machine has no more for it
+  bool over_limit_ = false;          // libtiff needed more memory than the limit in open()
+  bool out_of_memory_ = false;       // an allocation of libtiff failed
   Released<TIFF, TIFFClose> tiff_;
   TiffLayout layout_;
   TiffSamples samples_;
   TiffRange range_;
   Block block_;
   std::uint16_t predictor_ = PREDICTOR_NONE;
-  // Set where libdeflate may be used:
+  // Null if libdeflate cannot be used:
   Released<libdeflate_decompressor, libdeflate_free_decompressor> inflater_;
-  std::uint64_t max_encoded_ = 0;  // bytes of a strip or tile in the file
+  std::uint64_t max_encoded_ = 0;  // maximum encoded bytes of a strip or tile
   std::vector<std::uint8_t> fourth_;
 };
 

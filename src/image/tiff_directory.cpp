@@ -42,14 +42,14 @@ class DirectoryBytes {
 
 struct CameraTiff {
   bool is_raw = false;
-  std::vector<std::uint64_t> places;  // of strips and tiles that are no complete pictures
+  std::vector<std::uint64_t> offsets;  // of strips and tiles that are not complete pictures
 };
 
 CameraTiff examine_camera_tiff(std::span<const std::byte> bytes) {
   constexpr std::uint64_t kClassicVersion = 42;
   constexpr std::uint64_t kMaxEntries = 1024;
   constexpr std::uint64_t kMaxChildren = 16;
-  constexpr std::uint64_t kMaxPlaces = 65536;
+  constexpr std::uint64_t kMaxOffsets = 65536;
   constexpr std::uint64_t kCanonSignature = 0x5243;  // "CR", little-endian
   constexpr std::uint64_t kLinearRaw = 34892;
   constexpr std::size_t kEntry = 12;
@@ -60,7 +60,7 @@ CameraTiff examine_camera_tiff(std::span<const std::byte> bytes) {
   }
   camera.is_raw =
       bytes[0] == std::byte{'I'} && file.number(8, 2) == kCanonSignature && file.number(4, 4) == 16;
-  /// Adds the numbers of the entry at `position`, whose type is SHORT, LONG or IFD.
+  // Appends the numbers of the entry at `position`, whose type is SHORT, LONG or IFD.
   const auto add = [&](std::vector<std::uint64_t>& list, std::uint64_t position,
                        std::uint64_t limit) {
     const std::uint64_t count = file.number(position + 4, 4);
@@ -80,7 +80,7 @@ CameraTiff examine_camera_tiff(std::span<const std::byte> bytes) {
     const std::uint64_t entries = std::min(file.number(position, 2), kMaxEntries);
     position += 2;
     bool is_picture = true;
-    std::uint64_t places = 0;  // the entry of strips' or tiles' offsets
+    std::uint64_t offsets_entry = 0;  // position of the entry for offsets of strips or tiles
     for (std::uint64_t entry = 0; entry < entries && file.has(position, kEntry);
          ++entry, position += kEntry) {
       const std::uint64_t tag = file.number(position, 2);
@@ -93,15 +93,15 @@ CameraTiff examine_camera_tiff(std::span<const std::byte> bytes) {
         camera.is_raw =
             camera.is_raw || photometric == PHOTOMETRIC_CFA || photometric == kLinearRaw;
       } else if (tag == TIFFTAG_STRIPOFFSETS || tag == TIFFTAG_TILEOFFSETS) {
-        places = is_list || type == TIFF_SHORT ? position : 0;
+        offsets_entry = is_list || type == TIFF_SHORT ? position : 0;
       } else if (first && tag == TIFFTAG_DNGVERSION && type == TIFF_BYTE && count == 4) {
         camera.is_raw = true;
       } else if (first && tag == TIFFTAG_SUBIFD && is_list) {
         add(children, position, kMaxChildren);
       }
     }
-    if (places != 0 && (!is_picture || file.number(places + 4, 4) > 1)) {
-      add(camera.places, places, kMaxPlaces);
+    if (offsets_entry != 0 && (!is_picture || file.number(offsets_entry + 4, 4) > 1)) {
+      add(camera.offsets, offsets_entry, kMaxOffsets);
     }
   };
   examine(file.number(4, 4), true);
@@ -117,14 +117,14 @@ CameraTiff examine_camera_tiff(std::span<const std::byte> bytes) {
 TiffDirectory check_tiff_directory(std::span<const std::byte> bytes) {
   TiffDirectory directory;
   constexpr std::uint64_t kMaxEntries = 1024;
-  constexpr std::uint64_t kAnyData = 65536;
+  constexpr std::uint64_t kExtraData = 65536;
   constexpr std::uint64_t kBigVersion = 43;
   const DirectoryBytes file(bytes);
   if (!file.has(0, 16)) {
     return directory;
   }
   const bool big = file.number(2, 2) == kBigVersion;
-  const std::size_t word = big ? 8 : 4;  // of offsets and counts
+  const std::size_t word = big ? 8 : 4;  // size of offsets and counts
   const std::size_t entry_size = 4 + 2 * word;
   const std::size_t count_size = big ? 8 : 2;
   std::uint64_t position = file.number(big ? 8 : 4, word);
@@ -136,9 +136,9 @@ TiffDirectory check_tiff_directory(std::span<const std::byte> bytes) {
     fail("TIFF: the directory has {} entries, more than the limit of {}", entries, kMaxEntries);
   }
   position += count_size;
-  const std::uint64_t max_data = bytes.size() + kAnyData;
+  const std::uint64_t max_data = bytes.size() + kExtraData;
   std::uint64_t data = 0;
-  std::set<std::uint64_t> tags;  // the first of each counts
+  std::set<std::uint64_t> tags;  // only the first entry of each tag counts
   for (std::uint64_t entry = 0; entry < entries && file.has(position, entry_size); ++entry) {
     const std::uint64_t type = file.number(position + 2, 2);
     const std::uint64_t count = file.number(position + 4, word);
@@ -176,10 +176,10 @@ bool is_camera_raw(std::span<const std::byte> bytes) {
   return examine_camera_tiff(bytes).is_raw;
 }
 
-std::vector<std::uint64_t> places_of_samples(std::span<const std::byte> bytes) {
-  std::vector<std::uint64_t> places = examine_camera_tiff(bytes).places;
-  std::ranges::sort(places);
-  return places;
+std::vector<std::uint64_t> sample_offsets(std::span<const std::byte> bytes) {
+  std::vector<std::uint64_t> offsets = examine_camera_tiff(bytes).offsets;
+  std::ranges::sort(offsets);
+  return offsets;
 }
 
 }  // namespace fovea::image

@@ -53,7 +53,7 @@ void TiffSamples::choose(TIFF* tiff) {
   require(layout_.format != SAMPLEFORMAT_VOID);
   if (std::ranges::find(kCompressions, layout_.compression) == std::end(kCompressions)) {
     const TIFFCodec* codec = TIFFFindCODEC(layout_.compression);
-    fail("TIFF: {} compression ({}) is not read; store the image with LZW or Deflate",
+    fail("TIFF: {} compression ({}) is not supported; store the image with LZW or Deflate",
          codec == nullptr ? "an unknown" : codec->name, layout_.compression);
   }
   require(layout_.compression != COMPRESSION_OJPEG || layout_.photometric == PHOTOMETRIC_YCBCR);
@@ -103,12 +103,12 @@ void TiffSamples::refuse_misread() const {
     require(kind_ == Kind::kRgb || kind_ == Kind::kCmyk || kind_ == Kind::kPremultiplied);
   }
   if (layout_.separate && raw) {
-    // Unpacked by the names of the samples, as 8 bits.
+    // Pillow unpacks these as 8-bit samples, by their names.
     const bool unnamed = layout_.extra_samples > 0 && layout_.first_extra == 0;
     require(layout_.bits == 8 && kind_ != Kind::kPremultiplied && !unnamed);
   }
   if (layout_.big_endian && !raw) {
-    // Pillow swaps the bytes of these kinds again, after libtiff.
+    // Pillow swaps the bytes of these kinds a second time, after libtiff.
     const bool swapped_twice = kind_ == Kind::kGrayI32 || kind_ == Kind::kGrayFloat ||
                                (kind_ == Kind::kGray16 && layout_.format == SAMPLEFORMAT_INT);
     require(!swapped_twice);
@@ -117,7 +117,7 @@ void TiffSamples::refuse_misread() const {
 
 void TiffSamples::choose_gray() {
   inverted_ = layout_.photometric == PHOTOMETRIC_MINISWHITE;
-  if (layout_.samples == 2) {  // with alpha, which is dropped
+  if (layout_.samples == 2) {  // the second sample is alpha, which is dropped
     require(layout_.bits == 8 && !inverted_ && layout_.format == SAMPLEFORMAT_UINT &&
             layout_.extra_samples == 1 && layout_.first_extra != EXTRASAMPLE_ASSOCALPHA &&
             !layout_.separate);
@@ -201,7 +201,7 @@ std::size_t TiffSamples::row_bytes(std::size_t pixels) const {
   return (pixels * samples * layout_.bits + 7) / 8;
 }
 
-/// Returns the sample in 8 bits: of 16 bits, which are in native byte order, the upper byte.
+/// Returns an 8-bit sample, or the upper byte of a 16-bit sample, which is in native byte order.
 std::uint8_t TiffSamples::sample8(const std::uint8_t* row, std::size_t index) const {
   if (layout_.bits == 8) {
     return row[index];
@@ -333,10 +333,10 @@ void TiffSamples::convert_fourth(const std::uint8_t* row, std::size_t pixels,
 
 void TiffSamples::convert_plane(const std::uint8_t* row, std::size_t pixels, std::size_t plane,
                                 const std::uint8_t* fourth, std::uint8_t* to) const {
-  const bool alone = planes() < 4;
+  const bool is_independent = planes() < 4;
   for (std::size_t x = 0; x < pixels; ++x) {
     const std::uint8_t value = sample8(row, x);
-    to[x * kChannels + plane] = alone ? value : combined(value, fourth[x]);
+    to[x * kChannels + plane] = is_independent ? value : combined(value, fourth[x]);
   }
 }
 

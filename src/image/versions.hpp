@@ -7,7 +7,8 @@
 
 namespace fovea::image {
 
-/// Names and versions, as they are at run time where a library tells.
+/// Returns the names and versions of the libraries: the versions at run time, if a library reports
+/// it.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> library_versions();
 
 }  // namespace fovea::image

@@ -52,7 +52,7 @@ const char* reason(VP8StatusCode status) {
 
 struct RiffChunk {
   std::string_view name;
-  Bytes content;  // as much as the file has
+  Bytes content;  // may be truncated
 };
 
 constexpr std::size_t kChunkHeader = 8;
@@ -90,10 +90,10 @@ std::uint64_t codec_memory(Bytes frame, const WebPBitstreamFeatures& features, S
   const auto width = static_cast<std::uint32_t>(features.width);
   const auto height = static_cast<std::uint32_t>(features.height);
   const std::uint64_t pixels = std::uint64_t{width} * height;
-  // Lossless pixels are 4 bytes; the transforms' images are a sixteenth of them, at most three.
+  // Lossless pixels take 4 bytes; up to three images of transforms have a sixteenth of the pixels.
   constexpr std::uint64_t kLosslessBytes = 5;
   constexpr std::size_t kLosslessHeader = 5;
-  // A row of macroblocks with its context, and 16 rows of a lossless image on their way out.
+  // A row of macroblocks with its context, and 16 output rows of a lossless image.
   std::uint64_t bytes = std::uint64_t{width} * 128 + (std::uint64_t{1} << 16);
   while (frame.size() >= kChunkHeader) {
     const RiffChunk chunk = next_chunk(frame);
@@ -101,7 +101,7 @@ std::uint64_t codec_memory(Bytes frame, const WebPBitstreamFeatures& features, S
       bytes += pixels * kLosslessBytes +
                webp_table_bytes(chunk.content.subspan(kLosslessHeader), width, height, stop);
     } else if (chunk.name == "ALPH" && !chunk.content.empty()) {
-      // A plane of its own, as it is or as a lossless image.
+      // The alpha plane is stored uncompressed or as a lossless image.
       const bool is_lossless = (chunk.content[0] & std::byte{3}) == std::byte{1};
       bytes += pixels;
       bytes += is_lossless ? pixels * kLosslessBytes +
@@ -112,29 +112,30 @@ std::uint64_t codec_memory(Bytes frame, const WebPBitstreamFeatures& features, S
   return bytes;
 }
 
-/// Decodes a frame. A large one is fed to libwebp in pieces, with a poll for stops between them.
+/// Decodes a frame. Large frames are passed to libwebp in pieces, between which the stop flag is
+/// polled.
 VP8StatusCode decode_frame(Bytes data, WebPDecoderConfig& config, const Decoding& decoding) {
-  constexpr std::int64_t kAtOnce = std::int64_t{1} << 22;  // pixels, some 50 ms
+  constexpr std::int64_t kMaxPixelsAtOnce = std::int64_t{1} << 22;  // about 50 ms
   constexpr std::size_t kPieces = 64;
-  constexpr std::size_t kSmallestPiece = 4096;
+  constexpr std::size_t kMinPiece = 4096;
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(data.data());
-  if (std::int64_t{config.input.width} * config.input.height <= kAtOnce) {
+  if (std::int64_t{config.input.width} * config.input.height <= kMaxPixelsAtOnce) {
     return WebPDecode(bytes, data.size(), &config);
   }
   const Released<WebPIDecoder, WebPIDelete> decoder(WebPIDecode(nullptr, 0, &config));
   if (!decoder) {
     return VP8_STATUS_OUT_OF_MEMORY;
   }
-  const std::size_t piece = std::max(kSmallestPiece, data.size() / kPieces);
+  const std::size_t piece = std::max(kMinPiece, data.size() / kPieces);
   VP8StatusCode status = VP8_STATUS_SUSPENDED;
-  for (std::size_t given = 0; status == VP8_STATUS_SUSPENDED && given < data.size();) {
+  for (std::size_t end = 0; status == VP8_STATUS_SUSPENDED && end < data.size();) {
     decoding.poll();
-    given = std::min(data.size(), given + piece);
-    status = WebPIUpdate(decoder.get(), bytes, given);
+    end = std::min(data.size(), end + piece);
+    status = WebPIUpdate(decoder.get(), bytes, end);
   }
-  // Streams without their trailing zeros fail in pieces, but libwebp decodes them at once.
-  const bool is_answer = status == VP8_STATUS_OK || status == VP8_STATUS_OUT_OF_MEMORY;
-  return is_answer ? status : WebPDecode(bytes, data.size(), &config);
+  // If trailing zeros of a stream are missing, libwebp can decode it only as a whole.
+  const bool is_final = status == VP8_STATUS_OK || status == VP8_STATUS_OUT_OF_MEMORY;
+  return is_final ? status : WebPDecode(bytes, data.size(), &config);
 }
 
 }  // namespace
@@ -177,7 +178,7 @@ Decoded decode_webp(Bytes bytes, Decoding& decoding) {
   const Chunk exif(demuxer.get(), "EXIF");
   const Chunk xmp(demuxer.get(), "XMP ");
   const Orientation orientation =
-      orientation_of(Metadata{.exif = exif.bytes(), .xmp = xmp.bytes()});
+      to_orientation(Metadata{.exif = exif.bytes(), .xmp = xmp.bytes()});
   decoding.take_memory(
       {"WebP", static_cast<int>(width), static_cast<int>(height), orientation},
       pixel_bytes(width, height) + codec_memory(data_of_frame, config.input, decoding.stop()));

@@ -11,7 +11,7 @@
 namespace fovea::image {
 namespace {
 
-constexpr std::size_t kLengthCodes = 24;  // of the green alphabet, after its 256 literals
+constexpr std::size_t kLengthCodes = 24;  // in the green alphabet, after its 256 literals
 constexpr std::size_t kDistanceCodes = 40;
 constexpr std::size_t kMaxSets = 65536;
 
@@ -47,15 +47,15 @@ class BitStream {
   std::span<const std::byte> bytes_;
   std::size_t position_ = 0;
   std::uint64_t bits_ = 0;
-  int available_ = 0;  // negative when more were read than there are
+  int available_ = 0;  // number of bits in `bits_`; negative after reading past the end
 };
 
 /// A prefix code, whose bits are stored in reverse order.
 class PrefixCode {
  public:
-  /// Builds the code from the lengths. Returns false when they make no complete code.
+  /// Builds the code from the lengths of its symbols. Returns false if the code is incomplete.
   bool build(const std::vector<std::uint8_t>& lengths) {
-    std::array<std::uint32_t, kLongest + 1> count{};
+    std::array<std::uint32_t, kMaxLength + 1> count{};
     std::size_t used = 0;
     for (std::size_t symbol = 0; symbol < lengths.size(); ++symbol) {
       if (lengths[symbol] > 0) {
@@ -68,17 +68,17 @@ class PrefixCode {
     if (is_single_) {
       return true;
     }
-    std::array<std::uint32_t, kLongest + 2> next{};
-    std::array<std::uint32_t, kLongest + 2> place{};
+    std::array<std::uint32_t, kMaxLength + 2> next{};
+    std::array<std::uint32_t, kMaxLength + 2> place{};
     std::uint32_t code = 0;
-    for (std::size_t length = 1; length <= kLongest; ++length) {
+    for (std::size_t length = 1; length <= kMaxLength; ++length) {
       code = (code + count[length - 1]) << 1;
       next[length] = first_code_[length] = code;
       place[length + 1] = place[length] + count[length];
       first_place_[length] = place[length];
       count_[length] = count[length];
     }
-    if (used == 0 || code + count[kLongest] != 1U << kLongest) {
+    if (used == 0 || code + count[kMaxLength] != 1U << kMaxLength) {
       return false;
     }
     symbols_.resize(used);
@@ -109,18 +109,18 @@ class PrefixCode {
       return entry.symbol;
     }
     std::uint32_t code = 0;
-    for (std::size_t length = 1; length <= kLongest; ++length, bits >>= 1) {
+    for (std::size_t length = 1; length <= kMaxLength; ++length, bits >>= 1) {
       code = code << 1 | (bits & 1);
       if (code - first_code_[length] < count_[length]) {
         stream.drop(static_cast<int>(length));
         return symbols_[first_place_[length] + code - first_code_[length]];
       }
     }
-    return 0;  // a complete code has no such bits
+    return 0;  // unreachable with a complete code
   }
 
  private:
-  static constexpr std::size_t kLongest = 15;
+  static constexpr std::size_t kMaxLength = 15;
   static constexpr std::size_t kTableBits = 8;
   struct Entry {
     std::uint16_t symbol = 0;
@@ -137,11 +137,11 @@ class PrefixCode {
 
   bool is_single_ = false;
   std::uint16_t only_ = 0;
-  std::array<std::uint32_t, kLongest + 1> first_code_{};
-  std::array<std::uint32_t, kLongest + 1> first_place_{};
-  std::array<std::uint32_t, kLongest + 1> count_{};
-  std::vector<std::uint16_t> symbols_;  // by length, then by number
-  std::vector<Entry> table_;            // by the next bits; of longer codes the length is 0
+  std::array<std::uint32_t, kMaxLength + 1> first_code_{};
+  std::array<std::uint32_t, kMaxLength + 1> first_place_{};
+  std::array<std::uint32_t, kMaxLength + 1> count_{};
+  std::vector<std::uint16_t> symbols_;  // sorted by length, then by number
+  std::vector<Entry> table_;            // indexed by the next bits; length 0 for longer codes
 };
 
 class LosslessStart {
@@ -161,9 +161,9 @@ class LosslessStart {
       std::bitset<kMaxSets> seen;
       read_image(blocks(width_, bits) * blocks(height_, bits), &seen);
       sets = seen.count();
-      // libwebp drops unused sets only when there are more than 1000.
-      constexpr std::size_t kMany = 1000;
-      std::size_t last = kMany;
+      // libwebp drops unused sets only if there are more than 1000.
+      constexpr std::size_t kMaxUnused = 1000;
+      std::size_t last = kMaxUnused;
       while (last > 0 && !seen[last - 1]) {
         --last;
       }
@@ -218,7 +218,8 @@ class LosslessStart {
     return stream_.read(1) != 0 ? static_cast<int>(std::min(stream_.read(4), kMaxBits)) : 0;
   }
 
-  /// Skips an image of `pixels`, and records in `sets` the set numbers in its red and green.
+  /// Skips an image of `pixels` pixels. Sets the bits in `sets` for the set numbers that its red
+  /// and green channels contain.
   bool read_image(std::uint64_t pixels, std::bitset<kMaxSets>* sets) {
     const int cache_bits = read_cache_bits();
     const std::size_t cached = cache_bits > 0 ? std::size_t{1} << cache_bits : 0;
@@ -284,8 +285,8 @@ class LosslessStart {
     static constexpr std::array<std::uint8_t, 19> kOrder = {17, 18, 0, 1,  2,  3,  4,  5,  16, 6,
                                                             7,  8,  9, 10, 11, 12, 13, 14, 15};
     std::vector<std::uint8_t> lengths_of_lengths(kOrder.size());
-    const std::size_t given = stream_.read(4) + 4;
-    for (std::size_t index = 0; index < given && index < kOrder.size(); ++index) {
+    const std::size_t length_count = stream_.read(4) + 4;
+    for (std::size_t index = 0; index < length_count && index < kOrder.size(); ++index) {
       lengths_of_lengths[kOrder[index]] = static_cast<std::uint8_t>(stream_.read(3));
     }
     PrefixCode length_code;

@@ -19,7 +19,7 @@
 namespace fovea::io {
 namespace {
 
-std::shared_ptr<const Folder> folder_of(const std::filesystem::path& path) {
+std::shared_ptr<const Folder> parent_folder(const std::filesystem::path& path) {
   try {
     return std::make_shared<const Folder>(path.parent_path());
   } catch (const Error& error) {
@@ -28,9 +28,9 @@ std::shared_ptr<const Folder> folder_of(const std::filesystem::path& path) {
   }
 }
 
-// Returns a temporary file without a name. Content for a pipe or a device, which cannot be written
-// at arbitrary offsets, is collected in it first.
-Descriptor unnamed_file() {
+// Creates a temporary file without a name. It collects the content for a pipe or a device, which
+// cannot be written at arbitrary offsets.
+Descriptor create_unnamed_file() {
   std::string path = (std::filesystem::temp_directory_path() / "fovea-XXXXXX").native();
   Descriptor file(::mkostemp(path.data(), O_CLOEXEC));
   if (!file.open() || ::unlink(path.c_str()) != 0) {
@@ -45,10 +45,10 @@ AtomicFile::AtomicFile(const std::filesystem::path& path) : AtomicFile(output_pl
 
 AtomicFile::AtomicFile(OutputPlace place) : place_(std::move(place)) {
   if (place_.is_direct) {
-    file_ = unnamed_file();
+    file_ = create_unnamed_file();
     return;
   }
-  folder_ = folder_of(place_.path);
+  folder_ = parent_folder(place_.path);
   name_ = place_.path.filename().native();
   open_partial();
 }
@@ -64,17 +64,17 @@ void AtomicFile::open_partial() {
   // writer renames its file between open() and the lock, the wrong file is locked: try again.
   do {
     file_ = folder_->open_to_write(partial_, true);
-    if (!try_lock(file_, Sharing::kExclusive, shown())) {
+    if (!try_lock(file_, Sharing::kExclusive, path_for_messages())) {
       fail("{}: another run is writing this file; wait for it or choose another output",
            escape((*folder_ / name_).native()));
     }
   } while (!folder_->names(partial_, file_));
   if (::ftruncate(file_.get(), 0) != 0) {
-    fail_with_errno(shown(), "empty");
+    fail_with_errno(path_for_messages(), "empty");
   }
 }
 
-std::filesystem::path AtomicFile::shown() const {
+std::filesystem::path AtomicFile::path_for_messages() const {
   return folder_ ? *folder_ / partial_ : place_.path;
 }
 
@@ -84,7 +84,7 @@ AtomicFile::~AtomicFile() {
   }
   try {
     if (folder_->names(partial_, file_)) {
-      folder_->remove(partial_);  // while the lock is held
+      folder_->remove(partial_);  // before the lock is released
     }
   } catch (const Error&) {
     return;  // the file stays, and the next writer reuses it
@@ -92,7 +92,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
-  write_all(file_.get(), bytes, shown());
+  write_all(file_.get(), bytes, path_for_messages());
 }
 
 void AtomicFile::write(std::string_view text) {
@@ -100,7 +100,7 @@ void AtomicFile::write(std::string_view text) {
 }
 
 void AtomicFile::write_at(std::size_t offset, std::span<const std::byte> bytes) {
-  write_all_at(file_.get(), bytes, offset, shown());
+  write_all_at(file_.get(), bytes, offset, path_for_messages());
 }
 
 void AtomicFile::remove_old() const {
@@ -111,19 +111,19 @@ void AtomicFile::remove_old() const {
 
 void AtomicFile::copy_to_place() const {
   const Descriptor target = open_directly(place_);
-  constexpr std::size_t kPiece = std::size_t{1} << 20;
-  std::vector<std::byte> piece(kPiece);
+  constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+  std::vector<std::byte> block(kBlockBytes);
   for (off_t offset = 0;;) {
-    const ssize_t got = ::pread(file_.get(), piece.data(), piece.size(), offset);
-    if (got < 0 && errno != EINTR) {
-      fail_with_errno(std::filesystem::temp_directory_path(), "read back a file in");
+    const ssize_t count = ::pread(file_.get(), block.data(), block.size(), offset);
+    if (count < 0 && errno != EINTR) {
+      fail_with_errno(std::filesystem::temp_directory_path(), "read a temporary file in");
     }
-    if (got == 0) {
+    if (count == 0) {
       return;
     }
-    offset += std::max<ssize_t>(got, 0);
+    offset += std::max<ssize_t>(count, 0);
     write_all(target.get(),
-              std::span(piece).first(static_cast<std::size_t>(std::max<ssize_t>(got, 0))),
+              std::span(block).first(static_cast<std::size_t>(std::max<ssize_t>(count, 0))),
               place_.path);
   }
 }
@@ -134,12 +134,13 @@ void AtomicFile::commit() {
     file_.reset();
     return;
   }
-  sync_file(file_, shown());
+  sync_file(file_, path_for_messages());
   if (!folder_->names(partial_, file_)) {
-    fail("{}: another file was put in its place while it was written", escape(shown().native()));
+    fail("{}: was replaced by another file while it was written",
+         escape(path_for_messages().native()));
   }
   folder_->rename(partial_, name_);
-  file_.reset();  // synced above, and it holds the lock until the rename
+  file_.reset();  // releases the lock, after the rename
   folder_->sync();
 }
 

@@ -1,4 +1,4 @@
-// AtomicFile: a file that appears whole or not at all.
+// AtomicFile: a file that appears completely or not at all.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,16 @@
 
 namespace fovea::io {
 
-/// Writes beside its final name (the name + ".partial"), then commit() syncs and renames it into
-/// place. Destroyed without commit(), it removes what it wrote. A second writer of the same file,
-/// in this process or another, is refused while the first lives; so is anything in the place of the
-/// ".partial" file that is not an ordinary file (see Folder::open_to_write). Every failed system
-/// call (a full disk included) throws fovea::Error with the path and the system's reason.
+/// Writes a temporary file in the same folder (the final name + ".partial"); commit() syncs it and
+/// renames it into place. Without commit(), the destructor removes it. The constructor throws while
+/// another writer of the same file exists, in this process or another, and when something other
+/// than an ordinary file has the name of the temporary file (see Folder::open_to_write). Every
+/// failed system call (a full disk included) throws fovea::Error with the path and the system's
+/// reason.
 ///
-/// A path is followed through links, and a pipe or a device is never replaced: commit() copies to
-/// it what was written (see output_place.hpp). Within a Folder, a link is replaced.
+/// The constructor that takes a path follows links, and never replaces a pipe or a device:
+/// commit() copies the content to it (see output_place.hpp). The constructor that takes a Folder
+/// replaces a link.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -32,7 +34,7 @@ class AtomicFile {
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
 
-  /// Overwrites written bytes from byte `offset` on, such as a header that is completed last.
+  /// Overwrites earlier bytes from `offset` on, such as those of a header that is completed last.
   void write_at(std::size_t offset, std::span<const std::byte> bytes);
 
   /// Removes the file that commit() would replace, if there is one.
@@ -43,18 +45,18 @@ class AtomicFile {
 
  private:
   explicit AtomicFile(OutputPlace place);
-  [[nodiscard]] std::filesystem::path shown() const;
+  [[nodiscard]] std::filesystem::path path_for_messages() const;
   void open_partial();
   void copy_to_place() const;
 
-  OutputPlace place_;                     // of a path
-  std::shared_ptr<const Folder> folder_;  // null where the place is direct
+  OutputPlace place_;                     // unused in a Folder
+  std::shared_ptr<const Folder> folder_;  // null when the place is direct
   std::string name_;
   std::string partial_;
   Descriptor file_;
 };
 
-/// Writes the whole content at once.
+/// Writes a file with this content through an AtomicFile.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 void write_file_atomically(const std::shared_ptr<const Folder>& folder, const std::string& name,
                            std::string_view content);

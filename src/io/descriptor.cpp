@@ -27,17 +27,17 @@ void Descriptor::reset() {
   }
 }
 
-FileStamp stamp_of(const struct stat& info) {
-  // Some file systems can store times that overflow 64 bits of nanoseconds.
+FileStamp file_stamp(const struct stat& info) {
+  // Some file systems store times whose nanoseconds overflow 64 bits.
   constexpr std::int64_t kSecond = 1'000'000'000;
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / kSecond - 1;
-  const auto seconds = std::clamp<std::int64_t>(info.st_mtim.tv_sec, -kMost, kMost);
+  constexpr std::int64_t kMaxSeconds = std::numeric_limits<std::int64_t>::max() / kSecond - 1;
+  const auto seconds = std::clamp<std::int64_t>(info.st_mtim.tv_sec, -kMaxSeconds, kMaxSeconds);
   return {info.st_size, seconds * kSecond + info.st_mtim.tv_nsec};
 }
 
 OpenedFile open_regular_file(const std::filesystem::path& path, int folder) {
   if (path.native().find('\0') != std::string::npos) {
-    fail("the name of a file cannot hold a NUL byte");
+    fail("the name of the file contains a NUL byte");
   }
   OpenedFile opened;
   // O_NONBLOCK: opening a pipe that nobody writes to must not wait. Regular files ignore it.

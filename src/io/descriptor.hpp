@@ -36,7 +36,7 @@ struct FileStamp {
 
   friend bool operator==(const FileStamp&, const FileStamp&) = default;
 };
-[[nodiscard]] FileStamp stamp_of(const struct stat& info);
+[[nodiscard]] FileStamp file_stamp(const struct stat& info);
 
 /// A regular file opened for reading, and its fstat(2) data.
 struct OpenedFile {

@@ -8,7 +8,7 @@
 namespace fovea::io {
 namespace {
 
-void demand(bool worked) {
+void require_success(bool worked) {
   if (!worked) {
     fail("OpenSSL cannot compute a hash");
   }
@@ -17,11 +17,11 @@ void demand(bool worked) {
 }  // namespace
 
 Digest::Digest(const EVP_MD* function) : context_(EVP_MD_CTX_new()) {
-  demand(context_ && EVP_DigestInit_ex(context_.get(), function, nullptr) == 1);
+  require_success(context_ && EVP_DigestInit_ex(context_.get(), function, nullptr) == 1);
 }
 
 void Digest::add(std::span<const std::byte> bytes) {
-  demand(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1);
+  require_success(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1);
 }
 
 std::vector<unsigned char> Digest::bytes() const {
@@ -29,8 +29,8 @@ std::vector<unsigned char> Digest::bytes() const {
   const Released<EVP_MD_CTX, EVP_MD_CTX_free> copy(EVP_MD_CTX_new());
   std::vector<unsigned char> bytes(EVP_MAX_MD_SIZE);
   unsigned size = 0;
-  demand(copy && EVP_MD_CTX_copy_ex(copy.get(), context_.get()) == 1 &&
-         EVP_DigestFinal_ex(copy.get(), bytes.data(), &size) == 1);
+  require_success(copy && EVP_MD_CTX_copy_ex(copy.get(), context_.get()) == 1 &&
+                  EVP_DigestFinal_ex(copy.get(), bytes.data(), &size) == 1);
   bytes.resize(size);
   return bytes;
 }
@@ -53,10 +53,10 @@ std::array<std::uint64_t, 2> Digest::wide_head() const {
   return values;
 }
 
-std::uint64_t Digest::head_of(std::string_view text) {
-  Digest sum;
-  sum.add(text);
-  return sum.head();
+std::uint64_t Digest::sha256_head(std::string_view text) {
+  Digest digest;
+  digest.add(text);
+  return digest.head();
 }
 
 }  // namespace fovea::io

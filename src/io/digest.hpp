@@ -1,4 +1,4 @@
-// Digest: a running hash, by OpenSSL.
+// Digest: an incremental hash, computed by OpenSSL.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ class Digest {
   [[nodiscard]] std::array<std::uint64_t, 2> wide_head() const;
 
   /// Returns the first 64 bits of a text's SHA-256.
-  [[nodiscard]] static std::uint64_t head_of(std::string_view text);
+  [[nodiscard]] static std::uint64_t sha256_head(std::string_view text);
 
  private:
   [[nodiscard]] std::vector<unsigned char> bytes() const;

@@ -35,20 +35,20 @@ File::File(const std::filesystem::path& path, const Version& expected) : File(pa
 }
 
 std::size_t File::read_some(std::uint64_t offset, std::span<std::byte> out) const {
-  std::size_t have = 0;
-  while (have < out.size()) {
-    const ssize_t got = ::pread(file_.get(), out.data() + have, out.size() - have,
-                                static_cast<off_t>(offset + have));
-    if (got == 0) {
+  std::size_t total = 0;
+  while (total < out.size()) {
+    const ssize_t count = ::pread(file_.get(), out.data() + total, out.size() - total,
+                                  static_cast<off_t>(offset + total));
+    if (count == 0) {
       break;
     }
-    if (got > 0) {
-      have += static_cast<std::size_t>(got);
+    if (count > 0) {
+      total += static_cast<std::size_t>(count);
     } else if (errno != EINTR) {
       fail_with_errno(path_, fmt::format("read {} bytes at byte {}", out.size(), offset));
     }
   }
-  return have;
+  return total;
 }
 
 void File::read_at(std::uint64_t offset, std::span<std::byte> out) const {
@@ -72,19 +72,19 @@ bool exists(const std::filesystem::path& path) {
 
 std::string read_small_file(const std::filesystem::path& path, std::size_t max_bytes) {
   const File file(path);
-  // The size may be wrong: files of /proc have a size of 0, and others grow.
+  // The reported size may be wrong: it is 0 for files of /proc, and other files may grow.
   std::string text;
-  std::size_t have = 0;
-  std::size_t room = std::min<std::uint64_t>(file.size(), max_bytes) + 1;
-  for (; have == text.size() && have <= max_bytes; room = 2 * room + 4096) {
-    text.resize(std::min(room, max_bytes + 1));
-    have += file.read_some(have, std::as_writable_bytes(std::span(text).subspan(have)));
+  std::size_t total = 0;
+  std::size_t capacity = std::min<std::uint64_t>(file.size(), max_bytes) + 1;
+  for (; total == text.size() && total <= max_bytes; capacity = 2 * capacity + 4096) {
+    text.resize(std::min(capacity, max_bytes + 1));
+    total += file.read_some(total, std::as_writable_bytes(std::span(text).subspan(total)));
   }
-  if (have > max_bytes) {
-    fail("{}: {} bytes are too many for this file (at most {})", escape(path.native()),
-         std::max<std::uint64_t>(file.size(), have), max_bytes);
+  if (total > max_bytes) {
+    fail("{}: the file is too large: {} bytes (at most {})", escape(path.native()),
+         std::max<std::uint64_t>(file.size(), total), max_bytes);
   }
-  text.resize(have);
+  text.resize(total);
   return text;
 }
 

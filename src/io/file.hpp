@@ -1,4 +1,4 @@
-// File: a regular file, read by position; small files are read whole.
+// File: a regular file that is read at arbitrary offsets, and read_small_file().
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,17 @@ namespace fovea::io {
 /// may read at once.
 class File {
  public:
-  /// Tells whether a file was written to between two openings.
+  /// The size and modification time of a file, which show whether it has changed.
   struct Version {
     std::uint64_t bytes = 0;
-    std::int64_t seconds = 0;  // of the last change
+    std::int64_t seconds = 0;  // of the modification time
     std::int64_t nanoseconds = 0;
 
     friend bool operator==(const Version&, const Version&) = default;
   };
 
-  /// Never waits, whatever `path` names. Throws fovea::Error naming the path when it cannot be
-  /// opened or is not a regular file.
+  /// Opens a file without ever waiting, even if `path` names a pipe. Throws fovea::Error naming the
+  /// path when it cannot be opened or is not a regular file.
   explicit File(const std::filesystem::path& path);
   /// Opens a file again; also throws when it has changed since it had the version `expected`.
   File(const std::filesystem::path& path, const Version& expected);
@@ -35,7 +35,7 @@ class File {
   File(OpenedFile opened, std::filesystem::path path);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  /// The state of the file when it was opened.
+  /// The size of the file when it was opened.
   [[nodiscard]] std::uint64_t size() const { return version_.bytes; }
   [[nodiscard]] const Version& version() const { return version_; }
 

@@ -16,39 +16,39 @@
 namespace fovea::io {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenAttempts{50};
+constexpr std::chrono::milliseconds kRetryInterval{50};
 
-struct Telling {
+struct MissingLockHandler {
   std::mutex mutex;
-  std::function<void(const std::string&)> tell;
+  std::function<void(const std::string&)> warn;
 };
 
-Telling& telling() {
-  static Telling shared;
+MissingLockHandler& missing_lock_handler() {
+  static MissingLockHandler shared;
   return shared;
 }
 
-void tell_once(const std::filesystem::path& path) {
-  const std::lock_guard lock(telling().mutex);
-  if (const auto tell = std::exchange(telling().tell, nullptr)) {
-    tell(
-        fmt::format("{}: this file system has no locks, so nothing keeps a second run from "
-                    "writing here at the same time",
+void warn_once(const std::filesystem::path& path) {
+  const std::lock_guard lock(missing_lock_handler().mutex);
+  if (const auto warn = std::exchange(missing_lock_handler().warn, nullptr)) {
+    warn(
+        fmt::format("{}: this file system does not support locks, so nothing prevents a second "
+                    "run from writing here at the same time",
                     escape((path.has_parent_path() ? path.parent_path() : ".").native())));
   }
 }
 
 // Whether the error code means that the file system does not support locks (Lustre without
 // -o flock, some NFS and FUSE mounts).
-bool means_no_locks(int code) {
+bool is_unsupported(int code) {
   return code == ENOSYS || code == ENOTSUP || code == EINVAL || code == ENOLCK;
 }
 
 }  // namespace
 
-void on_missing_locks(std::function<void(const std::string& sentence)> tell) {
-  const std::lock_guard lock(telling().mutex);
-  telling().tell = std::move(tell);
+void on_missing_locks(std::function<void(const std::string& sentence)> warn) {
+  const std::lock_guard lock(missing_lock_handler().mutex);
+  missing_lock_handler().warn = std::move(warn);
 }
 
 bool try_lock(const Descriptor& file, Sharing sharing, const std::filesystem::path& path) {
@@ -63,10 +63,10 @@ bool try_lock(const Descriptor& file, Sharing sharing, const std::filesystem::pa
   if (errno == EWOULDBLOCK) {
     return false;
   }
-  if (!means_no_locks(errno)) {
+  if (!is_unsupported(errno)) {
     fail_with_errno(path, "lock");
   }
-  tell_once(path);
+  warn_once(path);
   return true;
 }
 
@@ -75,12 +75,12 @@ FileLock::FileLock(const std::filesystem::path& path, const std::function<void()
 
 FileLock::FileLock(const Folder& folder, const std::string& name,
                    const std::function<void()>& busy) {
-  // A file that was removed between open() and the lock excludes no other process: try again.
+  // A lock on a file that was removed after open() does not exclude other processes: try again.
   do {
     file_ = folder.open_to_write(name, true);
     while (!try_lock(file_, Sharing::kExclusive, folder / name)) {
       busy();
-      std::this_thread::sleep_for(kBetweenAttempts);
+      std::this_thread::sleep_for(kRetryInterval);
     }
   } while (!folder.names(name, file_));
 }

@@ -36,7 +36,7 @@ std::shared_ptr<const Folder> Folder::make(const std::filesystem::path& path) {
   std::filesystem::create_directories(path, error);
   std::error_code ignored;
   if (error && !std::filesystem::is_directory(path, ignored)) {
-    fail("{}: cannot make the folder: {}", escape(path.native()), error.message());
+    fail("{}: cannot create the folder: {}", escape(path.native()), error.message());
   }
   return std::make_shared<const Folder>(path);
 }
@@ -45,29 +45,27 @@ std::filesystem::path Folder::operator/(const std::string& name) const {
   return path_ / name;
 }
 
-Descriptor Folder::open_to_write(const std::string& name, bool make_new) const {
+Descriptor Folder::open_to_write(const std::string& name, bool create) const {
   // O_NONBLOCK: opening must not wait for a pipe in its place. Regular files ignore it.
   const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  Descriptor file(::openat(folder_.get(), name.c_str(), flags | (make_new ? O_CREAT : 0), 0666));
-  const std::filesystem::path shown = *this / name;
+  Descriptor file(::openat(folder_.get(), name.c_str(), flags | (create ? O_CREAT : 0), 0666));
+  const std::filesystem::path path = *this / name;
   if (!file.open()) {
     if (errno == ELOOP) {
-      fail("{}: is a link, and nothing is written through links; remove it",
-           escape(shown.native()));
+      fail("{}: is a link; cannot write through links: remove it", escape(path.native()));
     }
-    fail_with_errno(shown, make_new ? "create" : "open for writing");
+    fail_with_errno(path, create ? "create" : "open for writing");
   }
   struct stat info{};
   if (::fstat(file.get(), &info) != 0) {
-    fail_with_errno(shown, "examine");
+    fail_with_errno(path, "examine");
   }
   if (!S_ISREG(info.st_mode)) {
-    fail("{}: is not a regular file, so nothing is written to it; remove it",
-         escape(shown.native()));
+    fail("{}: not a regular file; cannot write to it: remove it", escape(path.native()));
   }
   if (info.st_nlink > 1) {
-    fail("{}: has a second name (a hard link), under which it would change, too; remove it",
-         escape(shown.native()));
+    fail("{}: has another hard link, whose content would change, too: remove it",
+         escape(path.native()));
   }
   return file;
 }
@@ -78,14 +76,14 @@ OpenedFile Folder::open_to_read(const std::string& name) const {
 
 std::shared_ptr<const Folder> Folder::make_folder(const std::string& name) const {
   if (::mkdirat(folder_.get(), name.c_str(), 0777) != 0 && errno != EEXIST) {
-    fail_with_errno(*this / name, "make the folder");
+    fail_with_errno(*this / name, "create the folder");
   }
-  std::shared_ptr<const Folder> made = open_folder(name);
-  if (!made) {
+  std::shared_ptr<const Folder> folder = open_folder(name);
+  if (!folder) {
     errno = ENOENT;
     fail_with_errno(*this / name, "open the folder");
   }
-  return made;
+  return folder;
 }
 
 std::shared_ptr<const Folder> Folder::open_folder(const std::string& name) const {
@@ -109,8 +107,8 @@ void Folder::remove_folder(const std::string& name) const {
     return remove(name);
   }
   const std::shared_ptr<const Folder> folder = open_folder(name);
-  for (const std::string& inner : folder->list()) {
-    folder->remove_folder(inner);
+  for (const std::string& entry : folder->list()) {
+    folder->remove_folder(entry);
   }
   if (::unlinkat(folder_.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
     fail_with_errno(*this / name, "remove");
@@ -147,12 +145,12 @@ bool Folder::names(const std::string& name, const Descriptor& file) const {
 
 std::vector<std::string> Folder::list() const {
   // A separate descriptor, because reading a folder moves the descriptor's position.
-  Descriptor again(::openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  DIR* const entries = again.open() ? ::fdopendir(again.get()) : nullptr;
+  Descriptor listing_descriptor(::openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR* const entries = listing_descriptor.open() ? ::fdopendir(listing_descriptor.get()) : nullptr;
   if (entries == nullptr) {
     fail_with_errno(path_, "read the folder");
   }
-  (void)again.release();  // closedir() closes it
+  (void)listing_descriptor.release();  // closedir() closes it
   std::vector<std::string> names;
   int code = 0;
   for (;;) {

@@ -14,9 +14,9 @@
 
 namespace fovea::io {
 
-/// An open folder; it stays the same when its path later leads to another one. Names are those of
-/// files in it, without a slash. Every failed system call throws fovea::Error with the path and the
-/// reason.
+/// An open folder, which does not change when its path later leads to another folder. Names are
+/// those of its files and subfolders, without a slash. Every failed system call throws fovea::Error
+/// with the path and the reason.
 class Folder {
  public:
   /// Opens an existing folder; "" is the working directory.
@@ -29,10 +29,10 @@ class Folder {
   /// Returns the path of a file in it, for messages.
   [[nodiscard]] std::filesystem::path operator/(const std::string& name) const;
 
-  /// Opens a file for writing, and makes it when `make_new`. When its place holds something that is
-  /// not an ordinary file with a single name (a link, a file with a second name, a pipe, a device,
-  /// a folder), that is refused and left as it was.
-  [[nodiscard]] Descriptor open_to_write(const std::string& name, bool make_new) const;
+  /// Opens a file for writing, and creates it if it does not exist and `create` is true. Throws
+  /// fovea::Error, without changing anything, when the name is that of a link, a file with several
+  /// hard links, a pipe, a device or a folder.
+  [[nodiscard]] Descriptor open_to_write(const std::string& name, bool create) const;
   /// Opens a regular file for reading, and follows a link to it. See open_regular_file.
   [[nodiscard]] OpenedFile open_to_read(const std::string& name) const;
 

@@ -17,12 +17,12 @@ constexpr std::size_t kMaxOrderedKeys =
     2000;  // ordered_json compares each key with all earlier ones
 
 template <typename Json>
-Json parse_watched(std::string_view text, std::string_view file, std::size_t max_keys) {
+Json parse_checked(std::string_view text, std::string_view file, std::size_t max_keys) {
   check_json_text(text, file);
   std::vector<std::set<std::string>> keys;  // of every open object
-  const auto watch = [&](int depth, typename Json::parse_event_t event, Json& parsed) {
+  const auto check_event = [&](int depth, typename Json::parse_event_t event, Json& parsed) {
     if (depth >= kMaxDepth) {
-      fail("{}: JSON nested more than {} deep", file, kMaxDepth);
+      fail("{}: JSON nested more than {} levels deep", file, kMaxDepth);
     }
     if (event == Json::parse_event_t::object_start) {
       keys.emplace_back();
@@ -34,13 +34,13 @@ Json parse_watched(std::string_view text, std::string_view file, std::size_t max
         fail("{}: key \"{}\" appears twice in one object", file, escape(key));
       }
       if (keys.back().size() > max_keys) {
-        fail("{}: an object of more than {} keys", file, max_keys);
+        fail("{}: an object has more than {} keys", file, max_keys);
       }
     }
     return true;
   };
   try {
-    return Json::parse(text, watch);
+    return Json::parse(text, check_event);
   } catch (const typename Json::parse_error& error) {
     fail("{}: not JSON: error at byte {}", file, error.byte == 0 ? 0 : error.byte - 1);
   } catch (const typename Json::exception& error) {  // numbers out of range
@@ -61,9 +61,9 @@ void check_json_text(std::string_view text, std::string_view file) {
 
 nlohmann::json parse_json_object(std::string_view text, std::string_view file) {
   if (text.size() > kMaxJsonBytes) {
-    fail("{}: {} bytes are too many for this file (at most {})", file, text.size(), kMaxJsonBytes);
+    fail("{}: the file is too large: {} bytes (at most {})", file, text.size(), kMaxJsonBytes);
   }
-  nlohmann::json parsed = parse_watched<nlohmann::json>(text, file, kMaxJsonBytes);
+  nlohmann::json parsed = parse_checked<nlohmann::json>(text, file, kMaxJsonBytes);
   if (!parsed.is_object()) {
     fail("{}: expected a JSON object, found {}", file, parsed.type_name());
   }
@@ -71,7 +71,7 @@ nlohmann::json parse_json_object(std::string_view text, std::string_view file) {
 }
 
 nlohmann::ordered_json parse_ordered_json(std::string_view text, std::string_view file) {
-  return parse_watched<nlohmann::ordered_json>(text, file, kMaxOrderedKeys);
+  return parse_checked<nlohmann::ordered_json>(text, file, kMaxOrderedKeys);
 }
 
 nlohmann::ordered_json try_parse_ordered_json(std::string_view text) {

@@ -28,8 +28,9 @@ inline constexpr std::size_t kMaxJsonBytes = kMaxSmallFileBytes;
 /// Parses like parse_ordered_json(), but returns nlohmann's discarded value instead of throwing.
 [[nodiscard]] nlohmann::ordered_json try_parse_ordered_json(std::string_view text);
 
-/// Throws fovea::Error, which begins with `file`, where nlohmann's parsers would not notice that
-/// `text` is no JSON: their lexer takes a zero byte for the end and skips a byte order mark.
+/// Throws fovea::Error, whose message begins with `file`, when `text` contains a zero byte or
+/// begins with a byte order mark. Neither is valid JSON, but nlohmann's lexer treats a zero byte as
+/// the end and skips a byte order mark.
 void check_json_text(std::string_view text, std::string_view file);
 
 /// Returns "bytes" and "modified_ns" from a line of an index, when it has both.

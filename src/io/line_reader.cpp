@@ -18,7 +18,7 @@ namespace {
 using std::string_view_literals::operator""sv;
 
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
-constexpr std::size_t kEncodingBytes = 4;  // that tell the encoding of a text
+constexpr std::size_t kEncodingBytes = 4;  // bytes from which the encoding is detected
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // U+FEFF in UTF-8
 
@@ -26,19 +26,21 @@ constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // U+FEFF in UTF-8
 /// are detected by their zero bytes, which UTF-8 lists of lines do not contain.
 std::string_view wide_encoding(std::string_view text) {
   const auto zero = [&](std::size_t index) { return index < text.size() && text[index] == '\0'; };
-  const auto letter = [&](std::size_t index) { return index < text.size() && text[index] != '\0'; };
+  const auto nonzero = [&](std::size_t index) {
+    return index < text.size() && text[index] != '\0';
+  };
   if (text.find('\0') == std::string_view::npos) {
     return "";
   }
-  if ((letter(0) && zero(1) && zero(2) && zero(3)) ||
+  if ((nonzero(0) && zero(1) && zero(2) && zero(3)) ||
       text.starts_with("\xff\xfe"
                        "\0\0"sv) ||
-      (zero(0) && zero(1) && letter(2) != letter(3)) || text.starts_with("\0\0\xfe\xff"sv)) {
+      (zero(0) && zero(1) && nonzero(2) != nonzero(3)) || text.starts_with("\0\0\xfe\xff"sv)) {
     return "UTF-32";
   }
   return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff") ||
-                 (letter(0) && zero(1) && letter(2) && zero(3)) ||
-                 (zero(0) && letter(1) && zero(2) && letter(3))
+                 (nonzero(0) && zero(1) && nonzero(2) && zero(3)) ||
+                 (zero(0) && nonzero(1) && zero(2) && nonzero(3))
              ? "UTF-16"
              : "";
 }
@@ -63,22 +65,22 @@ bool LineReader::fill(StopFlag stop) {
   constexpr int kStopIntervalMs = 50;
   buffer_.erase(0, position_);
   position_ = 0;
-  const std::size_t have = buffer_.size();
-  buffer_.resize(have + kReadBytes);
+  const std::size_t old_size = buffer_.size();
+  buffer_.resize(old_size + kReadBytes);
   for (;;) {
     stop.poll();
     pollfd ready{.fd = fd_, .events = POLLIN, .revents = 0};
     if (::poll(&ready, 1, kStopIntervalMs) <= 0) {
       continue;
     }
-    const ssize_t got = ::read(fd_, buffer_.data() + have, kReadBytes);
-    if (got >= 0) {
-      buffer_.resize(have + static_cast<std::size_t>(got));
-      return got > 0;
+    const ssize_t count = ::read(fd_, buffer_.data() + old_size, kReadBytes);
+    if (count >= 0) {
+      buffer_.resize(old_size + static_cast<std::size_t>(count));
+      return count > 0;
     }
     if (errno != EINTR && errno != EAGAIN) {
       const int code = errno;
-      buffer_.resize(have);
+      buffer_.resize(old_size);
       errno = code;
       fail_with_errno("read");
     }
@@ -88,12 +90,12 @@ bool LineReader::fill(StopFlag stop) {
 void LineReader::begin(StopFlag stop) {
   while (buffer_.size() < kEncodingBytes && fill(stop)) {
   }
-  begun_ = true;
+  has_begun_ = true;
   if (delimiter_ != '\n') {
     return;
   }
   if (const std::string_view encoding = wide_encoding(buffer_); !encoding.empty()) {
-    fail("the list is in {}; expected UTF-8: save it again with the encoding UTF-8", encoding);
+    fail("the list is in {}; expected UTF-8: save it again in UTF-8", encoding);
   }
   if (buffer_.starts_with(kByteOrderMark)) {
     position_ = kByteOrderMark.size();
@@ -101,14 +103,14 @@ void LineReader::begin(StopFlag stop) {
 }
 
 bool LineReader::next(std::string& line, StopFlag stop) {
-  if (!begun_) {
+  if (!has_begun_) {
     begin(stop);
   }
   std::size_t searched = position_;
   for (;;) {
     const std::size_t end = buffer_.find(delimiter_, searched);
     if (std::min(end, buffer_.size()) - position_ > max_bytes_) {
-      fail("line {} is longer than {} bytes, which is too long", number_ + 1, max_bytes_);
+      fail("line {} is too long (more than {} bytes)", number_ + 1, max_bytes_);
     }
     if (end != std::string::npos) {
       line.assign(buffer_, position_, end - position_);

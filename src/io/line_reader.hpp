@@ -17,8 +17,8 @@ class LineReader {
  public:
   static constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 
-  /// Opens the list; `path` "-" is the standard input. Does not wait for the writer of a pipe,
-  /// which next() does. Throws fovea::Error, without the path, when it cannot be opened.
+  /// Opens the list; `path` "-" is the standard input. Does not wait for the writer of a pipe;
+  /// next() does. Throws fovea::Error, without the path, when it cannot be opened.
   LineReader(const std::string& path, char delimiter, std::size_t max_bytes = kMaxBytes);
 
   /// Sets `line` to the next line without its delimiter; false at the end. The last line may lack
@@ -38,7 +38,7 @@ class LineReader {
   std::size_t max_bytes_;
   Descriptor file_;  // none for the standard input
   int fd_;
-  bool begun_ = false;
+  bool has_begun_ = false;
   std::string buffer_;
   std::size_t position_ = 0;
   std::uint64_t number_ = 0;

@@ -12,9 +12,9 @@
 namespace fovea::io {
 namespace {
 
-constexpr std::size_t kLongestWord = 100;
-constexpr std::size_t kMinBeginning = 3;
-constexpr std::size_t kMaxContinuations = 4;
+constexpr std::size_t kMaxWordLength = 100;
+constexpr std::size_t kMinPrefixLength = 3;
+constexpr std::size_t kMaxCompletions = 4;
 
 char lower(char letter) {
   return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
@@ -49,38 +49,39 @@ std::size_t distance(std::string_view left, std::string_view right) {
 }  // namespace
 
 std::vector<std::string> nearest(std::string_view word, std::span<const std::string> known) {
-  std::vector<std::string> found;
-  if (word.size() > kLongestWord) {
-    return found;
+  std::vector<std::string> suggestions;
+  if (word.size() > kMaxWordLength) {
+    return suggestions;
   }
-  if (word.size() >= kMinBeginning) {
-    std::ranges::copy_if(known, std::back_inserter(found),
+  if (word.size() >= kMinPrefixLength) {
+    std::ranges::copy_if(known, std::back_inserter(suggestions),
                          [&](const std::string& candidate) { return candidate.starts_with(word); });
-    if (!found.empty()) {
-      found.resize(std::min(found.size(), kMaxContinuations));
-      return found;
+    if (!suggestions.empty()) {
+      suggestions.resize(std::min(suggestions.size(), kMaxCompletions));
+      return suggestions;
     }
   }
-  std::size_t least = (word.size() + 2) / 3;
+  std::size_t min_edits = (word.size() + 2) / 3;
   for (const std::string& candidate : known) {
-    if (candidate.size() > kLongestWord) {
+    if (candidate.size() > kMaxWordLength) {
       continue;
     }
-    const std::size_t letters = distance(word, candidate);
-    if (letters < least) {
-      found.clear();
-      least = letters;
+    const std::size_t edits = distance(word, candidate);
+    if (edits < min_edits) {
+      suggestions.clear();
+      min_edits = edits;
     }
-    if (letters == least && letters < candidate.size()) {
-      found.push_back(candidate);
+    if (edits == min_edits && edits < candidate.size()) {
+      suggestions.push_back(candidate);
     }
   }
-  return found;
+  return suggestions;
 }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string> known) {
-  const std::vector<std::string> found = nearest(word, known);
-  return found.empty() ? "" : fmt::format("; did you mean {}?", fmt::join(found, " or "));
+  const std::vector<std::string> suggestions = nearest(word, known);
+  return suggestions.empty() ? ""
+                             : fmt::format("; did you mean {}?", fmt::join(suggestions, " or "));
 }
 
 }  // namespace fovea::io

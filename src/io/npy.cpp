@@ -21,9 +21,9 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kMaxRank = 32;  // NumPy 1's own limit
+constexpr std::size_t kMaxRank = 32;  // the limit of NumPy 1
 
-std::string_view descr_of(DType dtype) {
+std::string_view npy_descr(DType dtype) {
   switch (dtype) {
     case DType::kU8:
       return "|u1";
@@ -32,13 +32,13 @@ std::string_view descr_of(DType dtype) {
     case DType::kF32:
       return "<f4";
     default:
-      fail("npy: there is no array type for {}", to_string(dtype));
+      fail("npy: arrays of type {} are not supported", to_string(dtype));
   }
 }
 
-DType dtype_of(std::string_view descr) {
+DType npy_dtype(std::string_view descr) {
   for (const DType dtype : {DType::kU8, DType::kF16, DType::kF32}) {
-    if (descr == descr_of(dtype)) {
+    if (descr == npy_descr(dtype)) {
       return dtype;
     }
   }
@@ -46,7 +46,7 @@ DType dtype_of(std::string_view descr) {
        escape(descr));
 }
 
-// A reader of the header's dict: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+// Parses the dict of a header: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class DictReader {
  public:
   explicit DictReader(std::string_view text) : text_(text) {}
@@ -54,15 +54,15 @@ class DictReader {
   NpyHead read() {
     std::optional<std::string_view> descr;
     std::optional<Shape> shape;
-    bool order_seen = false;
+    bool has_order = false;
     expect('{');
     while (!take('}')) {
       const std::string_view key = read_string();
       expect(':');
       if (key == "descr" && !descr) {
         descr = read_string();
-      } else if (key == "fortran_order" && !order_seen) {
-        order_seen = true;
+      } else if (key == "fortran_order" && !has_order) {
+        has_order = true;
         if (!take_word("False")) {
           fail("npy: fortran_order must be False; save the array with numpy.ascontiguousarray");
         }
@@ -80,7 +80,7 @@ class DictReader {
     if (!text_.empty()) {
       fail("npy: text after the header's closing brace");
     }
-    if (!descr || !shape || !order_seen) {
+    if (!descr || !shape || !has_order) {
       fail("npy: the header lacks one of descr, fortran_order, shape");
     }
     return {.descr = std::string(*descr), .shape = *shape, .data_offset = 0};
@@ -149,7 +149,7 @@ class DictReader {
 }  // namespace
 
 std::string npy_header(DType dtype, const Shape& shape, int row_digits) {
-  return npy_header(descr_of(dtype), shape, row_digits);
+  return npy_header(npy_descr(dtype), shape, row_digits);
 }
 
 std::string npy_header(std::string_view descr, const Shape& shape, int row_digits) {
@@ -164,13 +164,13 @@ std::string npy_header(std::string_view descr, const Shape& shape, int row_digit
   }
   std::string dict =
       fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, dims);
-  // Like NumPy, this leaves room for the first dimension to grow, then pads to the alignment.
+  // Like NumPy, reserves space for more digits of the first dimension, then pads to the alignment.
   const std::size_t first_digits = shape.rank() == 0 ? 0 : std::to_string(shape[0]).size();
   const std::size_t digits = std::max(first_digits, static_cast<std::size_t>(row_digits));
   const std::size_t prefix = kMagic.size() + 2 + 2;
-  const std::size_t needed = prefix + dict.size() + (digits - first_digits) + 1;
-  const std::size_t total = (needed + kAlignment - 1) / kAlignment * kAlignment;
-  dict.resize(total - prefix - 1, ' ');
+  const std::size_t min_bytes = prefix + dict.size() + (digits - first_digits) + 1;
+  const std::size_t header_bytes = (min_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  dict.resize(header_bytes - prefix - 1, ' ');
   dict += '\n';
   std::string header(kMagic);
   header += '\x01';
@@ -215,19 +215,19 @@ NpyHead parse_npy_head(std::span<const std::byte> head, std::uint64_t file_bytes
 NpyInfo parse_npy(std::span<const std::byte> head, std::uint64_t file_bytes) {
   const NpyHead read = parse_npy_head(head, file_bytes);
   const NpyInfo info{
-      .dtype = dtype_of(read.descr), .shape = read.shape, .data_offset = read.data_offset};
+      .dtype = npy_dtype(read.descr), .shape = read.shape, .data_offset = read.data_offset};
   if (info.data_offset % size_of(info.dtype) != 0) {
     fail(
         "npy: the data starts at byte {}, which is not a multiple of the {} bytes of its {}; save "
         "it again with numpy.save",
         info.data_offset, size_of(info.dtype), to_string(info.dtype));
   }
-  const std::uint64_t have = file_bytes - info.data_offset;
+  const std::uint64_t data_bytes = file_bytes - info.data_offset;
   const auto elements = static_cast<std::size_t>(info.shape.elements());
   if (elements > std::numeric_limits<std::size_t>::max() / size_of(info.dtype) ||
-      elements * size_of(info.dtype) != have) {
+      elements * size_of(info.dtype) != data_bytes) {
     fail("npy: shape {} of {} does not match the {} bytes of data", info.shape.to_string(),
-         to_string(info.dtype), have);
+         to_string(info.dtype), data_bytes);
   }
   return info;
 }

@@ -23,22 +23,22 @@ struct OutputPlace {
   /// overwrite it from its start.
   int stream = -1;
   /// The existing file at this path, if any.
-  std::optional<struct stat> there{};
+  std::optional<struct stat> existing{};
 };
 
 /// Resolves an output path. Throws fovea::Error when it leads to a folder, through too many links,
 /// or to an open file that this process may not write to.
 [[nodiscard]] OutputPlace output_place(const std::filesystem::path& path);
 
-/// Sets the flag, set by a signal handler, at which waiting for the reader of a pipe ends with
+/// Sets a flag whose setting, by a signal handler, ends waits for the reader of a pipe with
 /// Interrupted. Null: no flag is polled.
-void stop_waiting_for_readers(const std::atomic<bool>* stop);
+void set_reader_wait_stop_flag(const std::atomic<bool>* stop);
 
-/// Opens a direct place for writing; waits for the reader of a pipe.
+/// Opens a direct output for writing; waits for the reader of a pipe.
 [[nodiscard]] Descriptor open_directly(const OutputPlace& place);
 
-/// Throws fovea::Error when an output cannot be written to this path. Called early, so that the
-/// error comes before the work.
+/// Throws fovea::Error when an output cannot be written to this path. Called before the work
+/// starts, so that it fails early.
 void check_writable(const std::filesystem::path& path);
 
 }  // namespace fovea::io

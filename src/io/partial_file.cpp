@@ -14,27 +14,28 @@
 
 namespace fovea::io {
 
-PartialFile::PartialFile(std::shared_ptr<const Folder> folder, std::string name, std::uint64_t keep)
+PartialFile::PartialFile(std::shared_ptr<const Folder> folder, std::string name,
+                         std::uint64_t valid_bytes)
     : folder_(std::move(folder)),
       name_(std::move(name)),
       partial_(name_ + ".partial"),
-      size_(keep) {
-  // A run killed after the rename, but before recording it, leaves a finished file to be renamed
-  // back.
-  if (keep > 0 && left_as(*folder_, name_) == name_) {
+      size_(valid_bytes) {
+  // A run that was killed after the rename but before recording it leaves the file under its final
+  // name: rename it back.
+  if (valid_bytes > 0 && left_as(*folder_, name_) == name_) {
     folder_->rename(name_, partial_);
   }
-  file_ = folder_->open_to_write(partial_, keep == 0);
+  file_ = folder_->open_to_write(partial_, valid_bytes == 0);
   struct stat info{};
   if (::fstat(file_.get(), &info) != 0) {
-    fail_with_errno(shown(), "examine");
+    fail_with_errno(path_for_messages(), "examine");
   }
-  if (static_cast<std::uint64_t>(info.st_size) < keep) {
-    fail("{}: holds {} bytes, but an earlier run wrote at least {}", escape(shown().native()),
-         info.st_size, keep);
+  if (static_cast<std::uint64_t>(info.st_size) < valid_bytes) {
+    fail("{}: holds {} bytes, but an earlier run wrote at least {}",
+         escape(path_for_messages().native()), info.st_size, valid_bytes);
   }
-  if (::ftruncate(file_.get(), static_cast<off_t>(keep)) != 0) {
-    fail_with_errno(shown(), "truncate");
+  if (::ftruncate(file_.get(), static_cast<off_t>(valid_bytes)) != 0) {
+    fail_with_errno(path_for_messages(), "truncate");
   }
 }
 
@@ -54,11 +55,11 @@ void PartialFile::write(std::string_view text) {
 
 void PartialFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
   synced_ = synced_ && bytes.empty();
-  write_all_at(file_.get(), bytes, offset, shown());
+  write_all_at(file_.get(), bytes, offset, path_for_messages());
   // Starts writeback now, so that the next sync() waits less. Failures are ignored here, and
   // reported by sync().
-  constexpr std::size_t kWorthIt = std::size_t{1} << 20;
-  if (bytes.size() >= kWorthIt) {
+  constexpr std::size_t kMinWritebackBytes = std::size_t{1} << 20;
+  if (bytes.size() >= kMinWritebackBytes) {
     (void)::sync_file_range(file_.get(), static_cast<off_t>(offset),
                             static_cast<off_t>(bytes.size()), SYNC_FILE_RANGE_WRITE);
   }
@@ -66,15 +67,16 @@ void PartialFile::write_at(std::uint64_t offset, std::span<const std::byte> byte
 
 void PartialFile::sync() {
   if (!synced_ && !is_synced(::fdatasync(file_.get()))) {
-    fail_with_errno(shown(), "sync");
+    fail_with_errno(path_for_messages(), "sync");
   }
   synced_ = true;
 }
 
 void PartialFile::commit() {
-  sync_file(file_, shown());
+  sync_file(file_, path_for_messages());
   if (!folder_->names(partial_, file_)) {
-    fail("{}: another file was put in its place while it was written", escape(shown().native()));
+    fail("{}: was replaced by another file while it was written",
+         escape(path_for_messages().native()));
   }
   folder_->rename(partial_, name_);
   file_.reset();

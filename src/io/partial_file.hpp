@@ -1,4 +1,4 @@
-// PartialFile: a file that grows beside its final name over several runs, and appears when whole.
+// PartialFile: a file that several runs write under a temporary name, renamed once it is complete.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@ namespace fovea::io {
 /// system call (a full disk included) throws fovea::Error with the path and the system's reason.
 class PartialFile {
  public:
-  /// Opens the file of an earlier run, keeps its first `keep` bytes and drops the rest; creates the
-  /// file when `keep` is 0. A file already committed under its final name is renamed back.
-  /// Throws when there are fewer than `keep` bytes.
-  PartialFile(std::shared_ptr<const Folder> folder, std::string name, std::uint64_t keep);
+  /// Opens the file of an earlier run, keeps its first `valid_bytes` bytes and drops the rest;
+  /// creates the file when `valid_bytes` is 0. A file already committed under its final name is
+  /// renamed back. Throws when there are fewer than `valid_bytes` bytes.
+  PartialFile(std::shared_ptr<const Folder> folder, std::string name, std::uint64_t valid_bytes);
 
   /// Returns the name of an earlier run's file: the ".partial" file, or its final name.
   [[nodiscard]] static std::string left_as(const Folder& folder, const std::string& name);
@@ -42,7 +42,7 @@ class PartialFile {
   void commit();
 
  private:
-  [[nodiscard]] std::filesystem::path shown() const { return *folder_ / partial_; }
+  [[nodiscard]] std::filesystem::path path_for_messages() const { return *folder_ / partial_; }
 
   std::shared_ptr<const Folder> folder_;
   std::string name_;

@@ -31,11 +31,11 @@ bool is_deceptive(char32_t character) {
   const auto is_between = [&](char32_t first, char32_t last) {
     return character >= first && character <= last;
   };
-  return character < 0x20 || is_between(0x7f, 0x9f) ||         // C0, DEL, C1
-         character == 0x061c || is_between(0x200e, 0x200f) ||  // marks of direction
-         is_between(0x2028, 0x202e) ||                // line ends; embeddings and overrides
-         is_between(0x2060, 0x2069) ||                // of no width; isolates
-         character == 0x200b || character == 0xfeff;  // of no width
+  return character < 0x20 || is_between(0x7f, 0x9f) ||         // C0, DEL and C1 controls
+         character == 0x061c || is_between(0x200e, 0x200f) ||  // directional marks
+         is_between(0x2028, 0x202e) ||                // line separators, directional embeddings
+         is_between(0x2060, 0x2069) ||                // invisible characters, isolates
+         character == 0x200b || character == 0xfeff;  // zero-width characters
 }
 
 using CharAndText = std::pair<char, std::string_view>;
@@ -101,22 +101,22 @@ std::string unescape(std::string_view text) {
   return bytes;
 }
 
-std::string printable(std::string_view text, std::size_t longest) {
-  const auto next = [](std::string_view rest) {
-    return rest.substr(0, std::max<std::size_t>(utf8_length(rest), 1));
+std::string printable(std::string_view text, std::size_t max_characters) {
+  const auto first_sequence = [](std::string_view remaining) {
+    return remaining.substr(0, std::max<std::size_t>(utf8_length(remaining), 1));
   };
   std::size_t count = 0;
-  for (std::string_view rest = text; !rest.empty(); ++count) {
-    rest.remove_prefix(next(rest).size());
+  for (std::string_view remaining = text; !remaining.empty(); ++count) {
+    remaining.remove_prefix(first_sequence(remaining).size());
   }
-  const std::size_t omitted = count > longest ? count - longest : 0;
-  const std::size_t first_omitted = longest / 2;
-  std::string shown;
+  const std::size_t omitted = count > max_characters ? count - max_characters : 0;
+  const std::size_t first_omitted = max_characters / 2;
+  std::string result;
   for (std::size_t index = 0; !text.empty(); ++index) {
-    const std::string_view sequence = next(text);
+    const std::string_view sequence = first_sequence(text);
     text.remove_prefix(sequence.size());
     if (omitted > 0 && index == first_omitted) {
-      shown += " ... ";
+      result += " ... ";
     }
     if (index >= first_omitted && index < first_omitted + omitted) {
       continue;
@@ -124,30 +124,30 @@ std::string printable(std::string_view text, std::size_t longest) {
     const auto byte = static_cast<unsigned char>(sequence.front());
     const bool is_character = utf8_length(sequence) > 0;
     if (is_character && !is_deceptive(decode(sequence))) {
-      shown += sequence;
+      result += sequence;
     } else if (sequence.size() == 1) {
-      shown += fmt::format("\\x{:02x}", byte);
+      result += fmt::format("\\x{:02x}", byte);
     } else {
-      shown += fmt::format("\\u{:04x}", static_cast<unsigned>(decode(sequence)));
+      result += fmt::format("\\u{:04x}", static_cast<unsigned>(decode(sequence)));
     }
   }
-  return shown;
+  return result;
 }
 
 std::string printable_json(std::string_view json) {
-  std::string shown;
-  shown.reserve(json.size());
+  std::string result;
+  result.reserve(json.size());
   while (!json.empty()) {
     const std::string_view sequence = json.substr(0, std::max<std::size_t>(utf8_length(json), 1));
     json.remove_prefix(sequence.size());
     const char32_t character = utf8_length(sequence) == 0 ? U'\ufffd' : decode(sequence);
     if (character != U'\n' && is_deceptive(character)) {
-      shown += fmt::format("\\u{:04x}", static_cast<unsigned>(character));
+      result += fmt::format("\\u{:04x}", static_cast<unsigned>(character));
     } else {
-      shown += sequence;
+      result += sequence;
     }
   }
-  return shown;
+  return result;
 }
 
 std::string json_quote(std::string_view text) {

@@ -11,8 +11,8 @@ namespace fovea::io {
 namespace {
 
 template <typename Write>
-void repeat(const Write& write, std::span<const std::byte> bytes,
-            const std::filesystem::path& path) {
+void write_fully(const Write& write, std::span<const std::byte> bytes,
+                 const std::filesystem::path& path) {
   while (!bytes.empty()) {
     const ssize_t written = write(bytes);
     if (written >= 0) {
@@ -26,16 +26,19 @@ void repeat(const Write& write, std::span<const std::byte> bytes,
 }  // namespace
 
 void write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path) {
-  repeat([&](std::span<const std::byte> rest) { return ::write(fd, rest.data(), rest.size()); },
-         bytes, path);
+  write_fully(
+      [&](std::span<const std::byte> remaining) {
+        return ::write(fd, remaining.data(), remaining.size());
+      },
+      bytes, path);
 }
 
 void write_all_at(int fd, std::span<const std::byte> bytes, std::uint64_t offset,
                   const std::filesystem::path& path) {
-  repeat(
-      [&](std::span<const std::byte> rest) {
-        const std::uint64_t position = offset + (bytes.size() - rest.size());
-        return ::pwrite(fd, rest.data(), rest.size(), static_cast<off_t>(position));
+  write_fully(
+      [&](std::span<const std::byte> remaining) {
+        const std::uint64_t position = offset + (bytes.size() - remaining.size());
+        return ::pwrite(fd, remaining.data(), remaining.size(), static_cast<off_t>(position));
       },
       bytes, path);
 }

@@ -6,7 +6,7 @@
 namespace fovea::model {
 namespace {
 
-std::int64_t elements_of(const std::vector<TensorSpec>& tensors) {
+std::int64_t element_count(const std::vector<TensorSpec>& tensors) {
   std::int64_t count = 0;
   for (const TensorSpec& tensor : tensors) {
     count += tensor.shape.elements();
@@ -48,7 +48,7 @@ Dims pool_dims(const VisionConfig& config, Part part) {
 
 std::vector<TensorSpec> vision_tensors(const VisionConfig& config) {
   const std::int64_t h = config.hidden;
-  return tensors_of(config.tower(), [&](Part part) -> Dims {
+  return tower_tensors(config.tower(), [&](Part part) -> Dims {
     switch (part) {
       case Part::kPatchEmbed:
         return config.naflex ? Dims{h, config.patch_elements()}
@@ -64,7 +64,7 @@ std::vector<TensorSpec> vision_tensors(const VisionConfig& config) {
 }
 
 std::vector<TensorSpec> text_tensors(const TextConfig& config) {
-  return tensors_of(config.tower(), [&](Part part) -> Dims {
+  return tower_tensors(config.tower(), [&](Part part) -> Dims {
     switch (part) {
       case Part::kTokenTable:
         return {config.vocabulary, config.hidden};
@@ -82,11 +82,11 @@ std::vector<TensorSpec> text_tensors(const TextConfig& config) {
 }
 
 std::int64_t parameter_count(const VisionConfig& config) {
-  return elements_of(vision_tensors(config));
+  return element_count(vision_tensors(config));
 }
 
 std::int64_t parameter_count(const TextConfig& config) {
-  return elements_of(text_tensors(config));
+  return element_count(text_tensors(config));
 }
 
 double flop_per_image(const VisionConfig& config) {

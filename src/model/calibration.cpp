@@ -54,7 +54,7 @@ std::string calibrated_name(const TowerSpec& tower, ops::Place place, std::int64
   if (place != ops::Place::kQkv) {
     return tower.stem(place == ops::Place::kFc1 ? Part::kFc1 : Part::kFc2, layer);
   }
-  // There is no stem for query, key and value as one: replaces the last component of the query's.
+  // There is no stem for query, key and value together: replaces the last component of the query's.
   std::string query = tower.stem(Part::kQuery, layer);
   query.resize(query.rfind('.') + 1);
   return query.append(to_string(place));
@@ -73,7 +73,7 @@ Calibration::Calibration(const Checkpoint& checkpoint, Precision precision)
       stop_(checkpoint.stop()),
       file_(open(path_, checkpoint, precision)) {
   if (read<std::uint64_t>(std::string(kFingerprint), "U64", {1})[0] != checkpoint.fingerprint()) {
-    fail("{} was made for other weights than those of the model; run: {}", shown_,
+    fail("{} was made for weights other than those of the model; run: {}", shown_,
          command(checkpoint, precision));
   }
   bf16_layers_ = read_bf16_layers(tower_.layers);
@@ -85,7 +85,7 @@ std::int64_t Calibration::read_bf16_layers(std::int64_t layers) const {
   }
   const std::int64_t found = read<std::int64_t>(std::string(kBf16Layers), "I64", {1})[0];
   if (found < 0 || found > layers) {
-    refuse("the number of layers in bf16 is {} of the model's {} layers", found, layers);
+    refuse("bf16_layers is {}; expected 0 to {}, the model's number of layers", found, layers);
   }
   for (std::int64_t layer = 0; layer < found; ++layer) {
     for (const ops::Place place : kCalibratedPlaces) {

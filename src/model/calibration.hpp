@@ -63,15 +63,16 @@ inline constexpr std::string_view kCalibrationPrefix = "calibration-";
 /// Returns the path of the calibration for a precision, which may not exist: in the calibration
 /// folder given to the checkpoint, else in that of FOVEA_CALIBRATION. If neither is set, in the
 /// first of these folders that has it:
-///   the folder of the weights
-///   the user's own: XDG_CACHE_HOME/fovea/calibrations/<fingerprint of the tower> The user's folder
-///   comes first if the folder of the weights is not writable or is in the Hugging Face cache,
-///   which should contain only files from the hub.
+///   - the folder of the weights
+///   - the user's folder, XDG_CACHE_HOME/fovea/calibrations/<fingerprint of the tower>
+///
+/// The user's folder comes first if the folder of the weights is not writable or is in the Hugging
+/// Face cache, which should contain only files from the hub.
 [[nodiscard]] std::filesystem::path find_calibration(const Checkpoint& checkpoint,
                                                      Precision precision);
 
-/// Returns the path for a new calibration: in the first of these folders, so that it takes
-/// precedence. Creates the folder.
+/// Returns the path for a new calibration in the first of the folders that find_calibration
+/// searches, so that it takes precedence. Creates the folder.
 [[nodiscard]] std::filesystem::path calibration_to_write(const Checkpoint& checkpoint,
                                                          Precision precision);
 
@@ -91,7 +92,7 @@ class Calibration {
   Calibration(const Checkpoint& checkpoint, Precision precision);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  /// Number of first layers that are computed in bf16; the file contains all others.
+  /// The number of leading layers that are computed in bf16; the file contains all others.
   [[nodiscard]] std::int64_t bf16_layers() const { return bf16_layers_; }
 
   /// Reads a layer. Throws fovea::Error when it is missing or has another shape, or when its scales
@@ -107,7 +108,7 @@ class Calibration {
                                            std::int64_t in) const;
 
  private:
-  /// Throws fovea::Error with the file, the reason and the remedy.
+  /// Throws fovea::Error with the file and the reason.
   template <typename... Args>
   [[noreturn]] void refuse(fmt::format_string<Args...> words, Args&&... args) const {
     fail("{}: {}; calibrate the model again", shown_,
@@ -117,8 +118,8 @@ class Calibration {
   [[nodiscard]] AlignedBuffer<T> read(const std::string& name, std::string_view dtype,
                                       const std::vector<std::uint64_t>& shape) const;
   [[nodiscard]] std::vector<float> floats(const std::string& name, std::uint64_t count) const;
-  /// Checks bf16_layers. Throws fovea::Error when the model has fewer layers, or when the file
-  /// contains one of these.
+  /// Reads and checks bf16_layers. Throws fovea::Error if the model has fewer layers, or if the
+  /// file contains one of the layers in bf16.
   [[nodiscard]] std::int64_t read_bf16_layers(std::int64_t layers) const;
 
   std::filesystem::path path_;
@@ -144,7 +145,7 @@ struct LayerToStore {
 };
 
 /// Writes the file to calibration_to_write() atomically and returns its path. `images`: the number
-/// of photos used. `bf16_layers`: how many of the first layers are not among `layers`.
+/// of photos used. `bf16_layers`: the number of leading layers that are not in `layers`.
 std::filesystem::path write_calibration(const Checkpoint& checkpoint, Precision precision,
                                         std::span<const LayerToStore> layers, std::int64_t images,
                                         std::int64_t bf16_layers = 0);

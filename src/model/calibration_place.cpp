@@ -1,4 +1,4 @@
-// Finds calibrations, and places for new ones.
+// Finds calibration files, and the folders for new ones.
 #include <cstdlib>
 #include <system_error>
 #include <vector>
@@ -20,8 +20,8 @@ fs::path from_environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// Returns "" when the user has no home folder.
-fs::path own_folder(const Checkpoint& checkpoint) {
+/// Returns the user's folder for the model's calibrations; "" if the user has no home folder.
+fs::path user_folder(const Checkpoint& checkpoint) {
   fs::path cache = from_environment("XDG_CACHE_HOME");
   if (!cache.is_absolute()) {  // as the XDG specification requires
     const fs::path home = from_environment("HOME");
@@ -34,7 +34,7 @@ fs::path own_folder(const Checkpoint& checkpoint) {
 }
 
 /// Whether the folder is in the Hugging Face cache: models--org--name/snapshots/<commit>.
-bool is_of_hub_cache(const fs::path& folder) {
+bool is_in_hub_cache(const fs::path& folder) {
   std::error_code error;
   const fs::path snapshots = fs::weakly_canonical(folder, error).parent_path();
   return snapshots.filename() == "snapshots" &&
@@ -42,19 +42,19 @@ bool is_of_hub_cache(const fs::path& folder) {
 }
 
 /// Returns the folders to search; new calibrations go into the first.
-std::vector<fs::path> places(const Checkpoint& checkpoint) {
+std::vector<fs::path> calibration_folders(const Checkpoint& checkpoint) {
   const fs::path named = checkpoint.calibrations().empty() ? from_environment("FOVEA_CALIBRATION")
                                                            : checkpoint.calibrations();
   if (!named.empty()) {
     return {named};
   }
   const fs::path& weights = checkpoint.folder();
-  const fs::path users = own_folder(checkpoint);
-  if (users.empty()) {
+  const fs::path user = user_folder(checkpoint);
+  if (user.empty()) {
     return {weights};
   }
-  const bool is_users = !is_of_hub_cache(weights) && ::access(weights.c_str(), W_OK) == 0;
-  return is_users ? std::vector{weights, users} : std::vector{users, weights};
+  const bool can_write = !is_in_hub_cache(weights) && ::access(weights.c_str(), W_OK) == 0;
+  return can_write ? std::vector{weights, user} : std::vector{user, weights};
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ std::string calibration_name(Precision precision, Tower tower) {
 
 fs::path find_calibration(const Checkpoint& checkpoint, Precision precision) {
   const std::string name = calibration_name(precision, checkpoint.tower().tower);
-  const std::vector<fs::path> folders = places(checkpoint);
+  const std::vector<fs::path> folders = calibration_folders(checkpoint);
   for (const fs::path& folder : folders) {
     if (std::error_code error; fs::exists(folder / name, error)) {
       return folder / name;
@@ -76,7 +76,7 @@ fs::path find_calibration(const Checkpoint& checkpoint, Precision precision) {
 }
 
 fs::path calibration_to_write(const Checkpoint& checkpoint, Precision precision) {
-  const fs::path folder = places(checkpoint).front();
+  const fs::path folder = calibration_folders(checkpoint).front();
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) {

@@ -20,7 +20,7 @@
 namespace fovea::model {
 namespace {
 
-/// The first component of a name: "encoder." of "encoder.layers.0.mlp.fc1.weight".
+/// Returns the first component of a name: "encoder." for "encoder.layers.0.mlp.fc1.weight".
 std::string_view first_component(std::string_view name) {
   return name.substr(0, name.find('.') + 1);
 }
@@ -30,8 +30,8 @@ bool same_shape(const Shape& expected, std::span<const std::uint64_t> found) {
                             [](std::int64_t a, std::uint64_t b) { return std::cmp_equal(a, b); });
 }
 
-// Joins the first few entries of a list, for a message.
-std::string first_few(const std::vector<std::string>& list, std::string_view separator) {
+/// Joins the first entries of a list, for a message.
+std::string join_first(const std::vector<std::string>& list, std::string_view separator) {
   constexpr std::size_t kShown = 5;
   std::string text;
   for (std::size_t index = 0; index < std::min(kShown, list.size()); ++index) {
@@ -43,7 +43,7 @@ std::string first_few(const std::vector<std::string>& list, std::string_view sep
   return text;
 }
 
-/// Name of a shard -> the tensors that the index places in it.
+/// Returns the names of the tensors in each shard, by the shard's name.
 std::map<std::string, std::vector<std::string>> read_weight_map(const std::filesystem::path& path) {
   const std::string shown = io::escape(path.native());
   const nlohmann::json root = io::parse_json_object(io::read_small_file(path), shown);
@@ -54,7 +54,7 @@ std::map<std::string, std::vector<std::string>> read_weight_map(const std::files
   std::map<std::string, std::vector<std::string>> shards;
   for (const auto& [name, shard] : weight_map->items()) {
     if (!shard.is_string()) {
-      fail("{}: weight_map of tensor \"{}\" is not a file name", shown, io::escape(name));
+      fail("{}: the weight_map entry of tensor \"{}\" is not a file name", shown, io::escape(name));
     }
     const auto& file = shard.get_ref<const std::string&>();
     if (file.empty() || file == "." || file == ".." || file.find('/') != std::string::npos) {
@@ -69,8 +69,8 @@ std::map<std::string, std::vector<std::string>> read_weight_map(const std::files
 constexpr std::size_t kBlock = 1 << 16;  // elements: a block stays in the cache
 using Halves = std::array<std::uint16_t, kBlock>;
 
-/// The index of the first value that is not finite, or `count`. The loop is branch-free so that
-/// compilers vectorise it.
+/// Returns the index of the first value that is not finite, or `count`. The loop has no branches,
+/// so that compilers vectorise it.
 std::size_t first_not_finite(const float* values, std::size_t count) {
   const auto is_bad = [](float value) {
     return (std::bit_cast<std::uint32_t>(value) & 0x7f800000U) == 0x7f800000U;
@@ -128,10 +128,10 @@ WeightFiles::Inventory WeightFiles::open_shards(const std::filesystem::path& ind
         return std::ranges::any_of(shard.second,
                                    [&](const auto& name) { return belongs(name, false); });
       });
-  files_.reserve(shards.size());  // pointers to its elements are kept
+  files_.reserve(shards.size());  // `inventory` keeps pointers to its elements
   Inventory inventory;
   for (const auto& [file, names] : shards) {
-    // Shards that hold only the other tower are not opened, and need not exist.
+    // Shards with only the other tower are not opened and need not exist.
     if (std::ranges::none_of(names, [&](const auto& name) { return belongs(name, bare); })) {
       continue;
     }
@@ -199,23 +199,23 @@ void WeightFiles::match(const Inventory& stored, const std::vector<TensorSpec>& 
 }
 
 Checkpoint::Checkpoint(const std::filesystem::path& folder, StopFlag stop, Tower tower,
-                       std::filesystem::path calibrations, Families among)
+                       std::filesystem::path calibrations, Families supported)
     : folder_(folder),
       calibrations_(std::move(calibrations)),
       tower_(tower),
-      config_(read_model_config(folder, among)),
-      text_(tower == Tower::kText ? read_text_config(folder, among) : TextConfig{}),
+      config_(read_model_config(folder, supported)),
+      text_(tower == Tower::kText ? read_text_config(folder, supported) : TextConfig{}),
       stop_(stop),
       weights_(tower == Tower::kText ? WeightFiles(folder, text_, stop)
                                      : WeightFiles(folder, config_.vision, stop)) {
   if (!weights_.missing().empty()) {
     fail("{}: {} tensors of the {} tower are missing: {}", io::escape(folder.native()),
          weights_.missing().size(), tower == Tower::kText ? "text" : "vision",
-         first_few(weights_.missing(), ", "));
+         join_first(weights_.missing(), ", "));
   }
   if (!weights_.unusable().empty()) {
-    fail("{}: weights do not fit config.json: {}", io::escape(folder.native()),
-         first_few(weights_.unusable(), "; "));
+    fail("{}: the weights do not match config.json: {}", io::escape(folder.native()),
+         join_first(weights_.unusable(), "; "));
   }
 }
 
@@ -239,7 +239,7 @@ void Checkpoint::load_row(std::string_view name, std::int64_t row, std::span<flo
   const std::vector<std::uint64_t>& shape = tensor.stored->shape;
   if (shape.size() != 2 || shape[1] != values.size() || row < 0 ||
       std::cmp_greater_equal(row, shape[0])) {
-    fail("{}: tensor \"{}\" of shape {} has no row {} of {} numbers", io::escape(folder_.native()),
+    fail("{}: tensor \"{}\" of shape {} has no row {} with {} values", io::escape(folder_.native()),
          name, tensor.stored->shape_text(), row, values.size());
   }
   read(name, tensor, static_cast<std::size_t>(row) * values.size(), values);

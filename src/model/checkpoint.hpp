@@ -1,4 +1,4 @@
-// Checkpoint: the tensors of a model folder, looked up by name and read when asked for.
+// Checkpoint: the tensors of a model folder, looked up by name and read on demand.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@
 namespace fovea::model {
 
 /// The weight files of a folder, model.safetensors or the shards of model.safetensors.index.json,
-/// compared with what a tower needs; the other tower is ignored. Throws fovea::Error when a file is
-/// missing, malformed, or not what the index says; Interrupted when `stop` is set. Tensors that are
-/// missing, unusable or unused are listed, not thrown.
+/// compared with the tensors that a tower needs; the other tower is ignored. Throws fovea::Error if
+/// a file is missing, malformed or contradicts the index, and Interrupted if `stop` is set.
+/// Missing, unusable and unused tensors are not errors but listed.
 class WeightFiles {
  public:
   WeightFiles(const std::filesystem::path& folder, const VisionConfig& config, StopFlag stop = {});
@@ -64,18 +64,18 @@ class WeightFiles {
 };
 
 /// One tower of a folder with config.json, preprocessor_config.json and model.safetensors, or
-/// model.safetensors.index.json with its shards. Opening checks that every tensor of the tower is
-/// there with its exact shape as F32, F16 or BF16; the other tower is ignored.
-/// Names of a vision tower may lack their prefix, "vision_model." of SigLIP, as in what
-/// transformers 5 saves of a SiglipVisionModel. Safe to use from several threads. Setting `stop`
-/// ends reads of the weights: opening and load() then throw Interrupted.
+/// model.safetensors.index.json with its shards. Opening checks that the files contain every tensor
+/// of the tower with its exact shape as F32, F16 or BF16; the other tower is ignored. Names of a
+/// vision tower may lack their prefix ("vision_model." for SigLIP), as in files that transformers 5
+/// saves for a SiglipVisionModel. Thread-safe. Setting `stop` ends reads of the weights: opening
+/// and load() then throw Interrupted.
 class Checkpoint {
  public:
   /// `calibrations`: the folder of the model's calibrations, if specified by the user
-  /// (model/calibration.hpp). `among`: the supported families.
+  /// (model/calibration.hpp). `supported`: the supported families.
   explicit Checkpoint(const std::filesystem::path& folder, StopFlag stop = {},
                       Tower tower = Tower::kVision, std::filesystem::path calibrations = {},
-                      Families among = families());
+                      Families supported = families());
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
   [[nodiscard]] const ModelConfig& config() const { return config_; }
@@ -88,20 +88,20 @@ class Checkpoint {
   }
   [[nodiscard]] StopFlag stop() const { return stop_; }
 
-  /// A tensor converted to float32, e.g. load("vision_model.head.probe"). Throws fovea::Error when
-  /// the tensor is missing, holds NaN or infinity (names both), or cannot be read.
+  /// Returns a tensor converted to float32, e.g. load("vision_model.head.probe"). Throws
+  /// fovea::Error if the tensor is missing, contains NaN or infinity, or cannot be read.
   [[nodiscard]] AlignedBuffer<float> load(std::string_view name) const;
 
-  /// One row of a matrix, likewise: float32 [columns]. The others are not read.
+  /// Reads one row of a matrix, converted to float32, into `values` [columns].
   void load_row(std::string_view name, std::int64_t row, std::span<float> values) const;
 
-  /// A fingerprint of the checkpoint: a hash over names, types, shapes, and the first and last 4
-  /// KiB of every tensor of the tower. Fast, not cryptographic.
+  /// Returns a fingerprint of the checkpoint: a hash of the names, types, shapes, and the first and
+  /// last 4 KiB of every tensor of the tower. Fast, not cryptographic.
   [[nodiscard]] std::uint64_t fingerprint() const;
 
  private:
   [[nodiscard]] const WeightFiles::Tensor& find(std::string_view name) const;
-  /// Elements [begin, begin + values.size()) of a tensor.
+  /// Reads elements [begin, begin + values.size()) of a tensor.
   void read(std::string_view name, const WeightFiles::Tensor& tensor, std::size_t begin,
             std::span<float> values) const;
 

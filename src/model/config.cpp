@@ -21,14 +21,14 @@ namespace {
 using nlohmann::json;
 
 [[noreturn]] void refuse_architecture(std::string_view file, const std::string& type,
-                                      Families among) {
+                                      Families supported) {
   if (type.ends_with("_text_model")) {
     fail("{}: model_type \"{}\" is a text tower alone; the vision tower is needed", file,
          io::escape(type));
   }
-  std::vector<std::string_view> supported;
-  for (const Family* family : among) {
-    supported.push_back(family->description);
+  std::vector<std::string_view> descriptions;
+  for (const Family* family : supported) {
+    descriptions.push_back(family->description);
   }
   fail("{}: {}; supported are {}", file,
        type.empty()
@@ -36,7 +36,7 @@ using nlohmann::json;
            : fmt::format("model_type \"{}\" is {}", io::escape(type),
                          type.find("clip") == std::string::npos ? "not supported"
                                                                 : "a CLIP model, not SigLIP"),
-       fmt::join(supported, ", "));
+       fmt::join(descriptions, ", "));
 }
 
 Preprocessing read_preprocessing(const std::filesystem::path& folder, const VisionConfig& vision) {
@@ -53,18 +53,17 @@ Preprocessing read_preprocessing(const std::filesystem::path& folder, const Visi
     }
   }
   fail(
-      "{}: there is no such file; it says how images are resized (SigLIP and SigLIP 2 differ), so "
-      "it is not "
-      "guessed: copy it from the model's page on the hub",
+      "{}: there is no such file; it is required because it defines how images are resized (SigLIP "
+      "and SigLIP 2 differ): copy it from the model's page on the hub",
       io::escape(path.native()));
 }
 
 /// Parses a tower with the first family that accepts its model_type; returns nothing when there is
 /// none.
 template <typename Config>
-std::optional<Config> read_tower(const Fields& fields, Families among,
+std::optional<Config> read_tower(const Fields& fields, Families supported,
                                  std::optional<Config> (*Family::*reader)(const Fields&)) {
-  for (const Family* family : among) {
+  for (const Family* family : supported) {
     std::optional<Config> config =
         family->*reader == nullptr ? std::nullopt : (family->*reader)(fields);
     if (config) {
@@ -76,8 +75,8 @@ std::optional<Config> read_tower(const Fields& fields, Families among,
 }
 
 template <typename Config>
-TowerSpec tower_of(const Config& config, Tower tower, std::int64_t tokens,
-                   const TensorNames& names) {
+TowerSpec make_tower(const Config& config, Tower tower, std::int64_t tokens,
+                     const TensorNames& names) {
   return {.tower = tower,
           .tokens = tokens,
           .hidden = config.hidden,
@@ -99,26 +98,26 @@ std::int64_t VisionConfig::grid() const {
 }
 
 TowerSpec VisionConfig::tower() const {
-  return tower_of(*this, Tower::kVision, tokens(), family->vision_names);
+  return make_tower(*this, Tower::kVision, tokens(), family->vision_names);
 }
 
 TowerSpec TextConfig::tower() const {
-  return tower_of(*this, Tower::kText, tokens, family->text_names);
+  return make_tower(*this, Tower::kText, tokens, family->text_names);
 }
 
-VisionConfig parse_config(std::string_view text, std::string_view file, Families among) {
+VisionConfig parse_config(std::string_view text, std::string_view file, Families supported) {
   const json root = io::parse_json_object(text, file);
   const Fields fields(root, file, "");
-  if (const auto config = read_tower(fields, among, &Family::vision)) {
+  if (const auto config = read_tower(fields, supported, &Family::vision)) {
     return *config;
   }
-  refuse_architecture(file, fields.string("model_type", ""), among);
+  refuse_architecture(file, fields.string("model_type", ""), supported);
 }
 
-TextConfig parse_text_config(std::string_view text, std::string_view file, Families among) {
+TextConfig parse_text_config(std::string_view text, std::string_view file, Families supported) {
   const json root = io::parse_json_object(text, file);
   const Fields fields(root, file, "");
-  if (const auto config = read_tower(fields, among, &Family::text)) {
+  if (const auto config = read_tower(fields, supported, &Family::text)) {
     return *config;
   }
   fail("{}: model_type \"{}\" has no text tower, so texts cannot be embedded", file,
@@ -131,14 +130,14 @@ Preprocessing parse_preprocessor_config(std::string_view text, std::string_view 
   return vision.family->preprocessing(Fields(root, file, ""));
 }
 
-ModelConfig read_model_config(const std::filesystem::path& folder, Families among) {
+ModelConfig read_model_config(const std::filesystem::path& folder, Families supported) {
   const std::filesystem::path path = folder / "config.json";
   ModelConfig config;
-  config.vision = parse_config(io::read_small_file(path), io::escape(path.native()), among);
+  config.vision = parse_config(io::read_small_file(path), io::escape(path.native()), supported);
   config.preprocessing = read_preprocessing(folder, config.vision);
   if (config.vision.naflex) {
     if (config.preprocessing.patch != config.vision.patch) {
-      fail("{}: patch_size is {}, but that of config.json is {}",
+      fail("{}: patch_size is {}, but {} in config.json",
            io::escape((folder / "preprocessor_config.json").native()), config.preprocessing.patch,
            config.vision.patch);
     }
@@ -154,9 +153,9 @@ ModelConfig read_model_config(const std::filesystem::path& folder, Families amon
   return config;
 }
 
-TextConfig read_text_config(const std::filesystem::path& folder, Families among) {
+TextConfig read_text_config(const std::filesystem::path& folder, Families supported) {
   const std::filesystem::path path = folder / "config.json";
-  return parse_text_config(io::read_small_file(path), io::escape(path.native()), among);
+  return parse_text_config(io::read_small_file(path), io::escape(path.native()), supported);
 }
 
 }  // namespace fovea::model

@@ -18,8 +18,8 @@ extern const Family siglip;  // families/siglip.cpp
 
 /// How the embedding of an image is computed from the tokens of the last layer.
 enum class Pooling : std::uint8_t {
-  kNone,       // there is no embedding
-  kAttention,  // by the multi-head attention pooling head of SigLIP (ops/pool.hpp)
+  kNone,       // no embedding
+  kAttention,  // the multi-head attention pooling head of SigLIP (ops/pool.hpp)
   kToken,      // the first token, normalised
 };
 
@@ -44,7 +44,7 @@ struct VisionConfig {
   const Family* family = &siglip;
 
   [[nodiscard]] std::int64_t head_dim() const { return hidden / heads; }
-  /// The side of the position table's square, in patches.
+  /// The side of the square position table, in patches.
   [[nodiscard]] std::int64_t grid() const;
   /// Patches per image; for a NaFlex model, positions of the table.
   [[nodiscard]] std::int64_t patches() const { return grid() * grid(); }
@@ -60,7 +60,7 @@ struct VisionConfig {
   friend bool operator==(const VisionConfig&, const VisionConfig&) = default;
 };
 
-/// A text tower, with transformers' defaults for SigLIP, as above.
+/// A text tower. The initial values are transformers' defaults for SigLIP, as for VisionConfig.
 struct TextConfig {
   std::int64_t hidden = 768;        // hidden_size, h
   std::int64_t mlp = 3072;          // intermediate_size
@@ -68,7 +68,7 @@ struct TextConfig {
   std::int64_t heads = 12;          // num_attention_heads
   std::int64_t vocabulary = 32000;  // vocab_size
   std::int64_t tokens = 64;         // max_position_embeddings: every text is padded to this length
-  std::int64_t projection = 768;    // projection_size, or hidden_size without it
+  std::int64_t projection = 768;    // projection_size, or hidden_size if absent
   double layer_norm_eps = 1e-6;     // layer_norm_eps
   ops::Epilogue activation = ops::Epilogue::kGeluTanh;
   const Family* family = &siglip;
@@ -84,17 +84,17 @@ using Families = std::span<const Family* const>;
 [[nodiscard]] Families families();
 
 /// Parses the vision tower's part of config.json with the family that supports its model_type.
-/// Throws fovea::Error that names the model_type when no family does, or the field that is not
-/// supported. Messages begin with `file`.
+/// Throws fovea::Error with the model_type if no family supports it, or with the unsupported field.
+/// Messages begin with `file`.
 [[nodiscard]] VisionConfig parse_config(std::string_view json,
                                         std::string_view file = "config.json",
-                                        Families among = families());
+                                        Families supported = families());
 
 /// Parses the text tower's part of config.json. Throws fovea::Error when the model has no text
 /// tower, or one that is not supported.
 [[nodiscard]] TextConfig parse_text_config(std::string_view json,
                                            std::string_view file = "config.json",
-                                           Families among = families());
+                                           Families supported = families());
 
 /// Parses preprocessor_config.json with the tower's family. For SigLIP, absent fields take the
 /// defaults of SiglipImageProcessor (bicubic, 224 x 224, mean and std 0.5) or, for a NaFlex model,
@@ -104,9 +104,9 @@ using Families = std::span<const Family* const>;
     std::string_view json, std::string_view file = "preprocessor_config.json",
     const VisionConfig& vision = {});
 
-/// Reads both files of a model folder and checks that they agree on the size of images and patches.
-/// processor_config.json, into which transformers 5 saves a whole processor, stands in for a
-/// missing preprocessor_config.json.
+/// The contents of config.json and preprocessor_config.json in a model folder, checked to agree on
+/// the size of images and patches. If preprocessor_config.json is missing, it is read from
+/// processor_config.json, in which transformers 5 saves a whole processor.
 struct ModelConfig {
   VisionConfig vision;
   Preprocessing preprocessing;
@@ -114,10 +114,10 @@ struct ModelConfig {
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 [[nodiscard]] ModelConfig read_model_config(const std::filesystem::path& folder,
-                                            Families among = families());
+                                            Families supported = families());
 
 /// Reads the text tower's part of the folder's config.json.
 [[nodiscard]] TextConfig read_text_config(const std::filesystem::path& folder,
-                                          Families among = families());
+                                          Families supported = families());
 
 }  // namespace fovea::model

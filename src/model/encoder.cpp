@@ -24,8 +24,8 @@ void patch_embed(const VisionConfig& vision, const ops::PreparedPtr& weights,
                           slice.shapes});
 }
 
-/// Computes the embedding of each image in the slice: with the pooling head on the normalised
-/// stream, or from the first token, normalised.
+/// Computes the embedding of each image in the slice: with the pooling head from the normalised
+/// stream, or from the normalised first token.
 void pool_images(const VisionConfig& vision, const VisionWeights& weights, ops::Executor& executor,
                  const ops::Slice& slice, Forward& forward, const TensorView& output) {
   const TensorView& x = forward.x().values;
@@ -56,8 +56,8 @@ void pool_tokens(const VisionConfig& vision, const VisionWeights& weights, ops::
   executor.run(ops::PoolCall{problem, *weights.pool, x, output});
 }
 
-/// Makes a batch of patches; `grids` are the sizes of a NaFlex model's images.
-std::int64_t patches_of(const VisionConfig& vision, std::span<const PatchGrid> grids) {
+/// Returns the number of patches in images of these sizes, which matter only for a NaFlex model.
+std::int64_t patch_count(const VisionConfig& vision, std::span<const PatchGrid> grids) {
   if (!vision.naflex) {
     return std::ssize(grids) * vision.patches();
   }
@@ -95,8 +95,8 @@ void Encoder::encode(std::span<const std::uint8_t> patches, std::int64_t images,
   if (images < 0) {
     fail("invalid number of images {}", images);
   }
-  const std::vector<PatchGrid> alike(count(images));
-  encode(patches, alike, embeddings, stop, std::move(on_computed));
+  const std::vector<PatchGrid> grids(count(images));
+  encode(patches, grids, embeddings, stop, std::move(on_computed));
 }
 
 void Encoder::encode(std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
@@ -111,15 +111,16 @@ void require(const VisionConfig& vision, const Features& what) {
   using Kind = Features::Kind;
   if (what.kind == Kind::kPatches && vision.pooling == Pooling::kToken) {
     fail(
-        "the model has no pooling head that attends to patches, so they have no embeddings; for "
-        "features of its patches, use {}",
+        "the model has no pooling head that attends to patches, so that patches have no "
+        "embeddings; "
+        "for features of patches, use {}",
         feature_words());
   }
   if ((what.kind == Kind::kPooled || what.kind == Kind::kPatches) &&
       vision.pooling == Pooling::kNone) {
     fail(
-        "the model has no pooling head (vision_use_head is false), so it gives no embedding of an "
-        "image; for features of its patches, use {}",
+        "the model has no pooling head (vision_use_head is false), so that images have no "
+        "embeddings; for features of their patches, use {}",
         feature_words());
   }
   if (what.kind == Kind::kHidden && (what.layers < 0 || what.layers > vision.layers)) {
@@ -134,15 +135,14 @@ void Encoder::features(const Features& what, std::span<const std::uint8_t> patch
   const VisionConfig& vision = config_.vision;
   require(vision, what);
   if (vision.naflex && what.of_tokens() && grids.size() > 1) {
-    fail("images of a NaFlex model have different numbers of tokens, so pass one at a time, not {}",
+    fail("images of a NaFlex model have different numbers of tokens; pass one at a time, not {}",
          grids.size());
   }
-  const std::int64_t count_of_patches = patches_of(vision, grids);
-  const std::int64_t results = what.of_tokens()
-                                   ? count_of_patches + std::ssize(grids) * vision.prefix_tokens
-                                   : std::ssize(grids);
+  const std::int64_t patch_rows = patch_count(vision, grids);
+  const std::int64_t results =
+      what.of_tokens() ? patch_rows + std::ssize(grids) * vision.prefix_tokens : std::ssize(grids);
   const std::size_t bytes = count(results * vision.hidden) * size_of(output.type);
-  const std::size_t pixels = count(count_of_patches * vision.patch_elements());
+  const std::size_t pixels = count(patch_rows * vision.patch_elements());
   if (patches.size() != pixels || output.bytes.size() != bytes) {
     fail("{} images need {} bytes of patches and {} of results, but got {} and {}", grids.size(),
          pixels, bytes, patches.size(), output.bytes.size());
@@ -156,7 +156,7 @@ void Encoder::features(const Features& what, std::span<const std::uint8_t> patch
     const TensorView& x = forward.x().values;
     const std::int64_t slice_rows = what.of_tokens() ? x.shape[0] : slice.images;
     const TensorView target{slice.output, output.type, {slice_rows, vision.hidden}};
-    // An f32 buffer for results that are then converted to f16.
+    // f16 results are first computed in an f32 buffer.
     const TensorView wide{
         floats ? target.data : forward.floats().data, DType::kF32, {slice_rows, vision.hidden}};
     switch (what.kind) {
@@ -182,7 +182,7 @@ void Encoder::features(const Features& what, std::span<const std::uint8_t> patch
        .output = output.bytes,
        .output_stays = output.stays,
        .network = {.layers = layers,
-                   .ending = static_cast<std::uint8_t>(what.kind),
+                   .output_kind = static_cast<std::uint8_t>(what.kind),
                    .output = output.type},
        .stop = stop,
        .on_computed = std::move(on_computed)},

@@ -30,10 +30,10 @@ struct Features {
   [[nodiscard]] bool of_tokens() const { return kind != Kind::kPooled; }
 };
 
-/// Throws fovea::Error when a model does not provide these features.
+/// Throws fovea::Error if the model does not provide these features.
 void require(const VisionConfig& vision, const Features& what);
 
-/// The vision tower with a backend and the weights that it has prepared.
+/// The vision tower, with a backend and weights prepared by that backend.
 class Encoder {
  public:
   Encoder(const Checkpoint& checkpoint, std::unique_ptr<ops::Backend> backend);
@@ -74,11 +74,11 @@ class Encoder {
   }
   /// Destination and type of features.
   struct FeatureOutput {
-    DType type = DType::kF32;      // or kF16, where values beyond its range become infinite
+    DType type = DType::kF32;      // or kF16; values out of its range become infinite
     std::span<std::byte> bytes{};  // [images, tokens, hidden], or [images, hidden] for kPooled
     bool stays = false;            // whether `bytes` is memory from allocate_output
   };
-  /// Computes features as encode() does embeddings. Except for kPooled, images of a NaFlex model
+  /// Computes features of the same inputs as encode(). Except for kPooled, images of a NaFlex model
   /// must be passed one at a time, because they have different numbers of tokens.
   void features(const Features& what, std::span<const std::uint8_t> patches,
                 std::span<const PatchGrid> grids, const FeatureOutput& output, StopFlag stop = {},
@@ -87,7 +87,7 @@ class Encoder {
  private:
   using Finish = std::function<void(ops::Executor&, const ops::Slice&, Forward&)>;
 
-  /// Fills in the common fields of a batch, and runs `layers` layers and then `finish`.
+  /// Sets the common fields of a batch, and runs its first `layers` layers and then `finish`.
   void run(ops::Batch batch, std::int64_t layers, const Finish& finish);
 
   ModelConfig config_;

@@ -17,7 +17,7 @@ namespace fovea::model {
 
 /// A published architecture of a family, by name.
 struct Preset {
-  std::string_view name;  // for SigLIP 2: as on the hub, without "google/siglip2-"
+  std::string_view name;  // for SigLIP 2: the name on the hub, without "google/siglip2-"
   VisionConfig vision;
   TextConfig text;
 };
@@ -45,7 +45,7 @@ struct Family {
 /// the published ones.
 [[nodiscard]] std::span<const Preset> presets();
 
-/// Throws fovea::Error listing the names when `name` is unknown.
+/// Returns the preset of this name. Throws fovea::Error with all names if it is unknown.
 [[nodiscard]] const Preset& find_preset(std::string_view name);
 
 }  // namespace fovea::model

@@ -129,8 +129,8 @@ void Forward::norm_linear(Place place, std::int64_t layer, const PreparedPtr& no
 
 void Forward::attention(const ScaledTensor& qkv, const ScaledTensor& output) {
   const double scale = 1.0 / std::sqrt(static_cast<double>(tower_.head_dim()));
-  // Uses the tower's maximum length instead of the slice's: kernels are chosen by it, and an
-  // image's result must not depend on the other images.
+  // Uses the tower's maximum length instead of the slice's: the kernel is chosen by this length,
+  // and the result of an image must not depend on the other images.
   ops::AttentionProblem problem = ops::packed_attention(slice_.images, tower_.tokens, tower_.heads,
                                                         tower_.head_dim(), scale, qkv.values.dtype);
   problem.varlen = slice_.shapes.differ();

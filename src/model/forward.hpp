@@ -48,7 +48,7 @@ class Forward {
     std::size_t normed = 0;  // [rows, hidden], shared with `attended`
     std::size_t scales = 0;  // row scales of `normed`
     std::size_t inner = 0;   // [rows, mlp], shared with `qkv` [rows, 3 * hidden]
-    std::size_t bytes = 0;   // for one image; n times this suffices for n images
+    std::size_t bytes = 0;   // size for one image; n images need at most n times this
 
     Layout(const TowerSpec& tower, std::int64_t rows, DType stream,
            std::span<const LayerWeights> layers);

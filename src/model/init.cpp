@@ -29,7 +29,7 @@ namespace {
 using nlohmann::ordered_json;
 using Recipe = std::function<SyntheticTensor(const TensorSpec&)>;
 
-constexpr std::size_t kChunk = std::size_t{1} << 18;  // elements that a thread generates at a time
+constexpr std::size_t kChunk = std::size_t{1} << 18;  // elements that a thread generates at once
 static_assert(kChunk % SyntheticTensor::kCentredRun == 0);
 
 DType stored_dtype(WeightType type) {
@@ -38,7 +38,7 @@ DType stored_dtype(WeightType type) {
                                     : DType::kF32;
 }
 
-std::size_t bytes_of(const TensorSpec& tensor, DType dtype) {
+std::size_t tensor_bytes(const TensorSpec& tensor, DType dtype) {
   return static_cast<std::size_t>(tensor.shape.elements()) * size_of(dtype);
 }
 
@@ -46,11 +46,11 @@ std::size_t bytes_of(const TensorSpec& tensor, DType dtype) {
 /// larger tensor gets its own file).
 std::vector<std::vector<TensorSpec>> split(std::vector<TensorSpec> tensors, DType dtype,
                                            std::uint64_t max_bytes) {
-  std::ranges::sort(tensors, {}, &TensorSpec::name);  // as the safetensors library stores them
+  std::ranges::sort(tensors, {}, &TensorSpec::name);  // the order of the safetensors library
   std::vector<std::vector<TensorSpec>> shards(1);
   std::uint64_t filled = 0;
   for (TensorSpec& tensor : tensors) {
-    const std::uint64_t bytes = bytes_of(tensor, dtype);
+    const std::uint64_t bytes = tensor_bytes(tensor, dtype);
     if (filled > 0 && filled + bytes > max_bytes) {
       shards.emplace_back();
       filled = 0;
@@ -70,7 +70,7 @@ void write_weights(const std::filesystem::path& path, const std::vector<TensorSp
     entries.push_back({.name = spec.name,
                        .dtype = stored_name(dtype),
                        .shape = {dims.begin(), dims.end()},
-                       .bytes = bytes_of(spec, dtype)});
+                       .bytes = tensor_bytes(spec, dtype)});
   }
   file.write(safetensors_header(entries));
   const auto team = static_cast<std::size_t>(pool.threads());
@@ -108,12 +108,12 @@ bool is_weight_file(const std::string& name) {
 void prepare_folder(const InitOptions& options, const std::optional<NewTokenizer>& tokenizer) {
   const std::string shown = io::escape(options.folder.native());
   if (options.folder.empty()) {
-    fail("no output folder was given for the model");
+    fail("the output folder of the model is empty");
   }
   std::error_code error;
   std::filesystem::create_directories(options.folder, error);
   if (error) {
-    fail("{}: cannot make the folder: {}", shown, error.message());
+    fail("{}: cannot create the folder: {}", shown, error.message());
   }
   std::filesystem::directory_iterator entries(options.folder, error);
   if (error) {
@@ -139,7 +139,7 @@ void prepare_folder(const InitOptions& options, const std::optional<NewTokenizer
   }
   for (const std::filesystem::path& path : old) {
     if (!std::filesystem::remove(path, error) && error) {
-      fail("{}: cannot remove: {}", io::escape(path.native()), error.message());
+      fail("{}: cannot remove the file: {}", io::escape(path.native()), error.message());
     }
   }
 }
@@ -168,7 +168,7 @@ void write_checkpoint(const InitOptions& options, const std::optional<NewTokeniz
   }
   std::uint64_t total = 0;
   for (const TensorSpec& tensor : tensors) {
-    total += bytes_of(tensor, dtype);
+    total += tensor_bytes(tensor, dtype);
   }
   const auto shards = split(std::move(tensors), dtype, options.max_shard_bytes);
   prepare_folder(options, tokenizer);

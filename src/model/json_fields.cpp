@@ -7,9 +7,9 @@
 namespace fovea::model {
 namespace {
 
-constexpr double kSmallest = 1e-12;  // of numbers that must be positive
+constexpr double kMinPositive = 1e-12;  // minimum of numbers that must be positive
 
-/// False for NaN.
+/// Whether low <= value <= high; false for NaN.
 bool within(double value, double low, double high) {
   return value >= low && value <= high;
 }
@@ -27,7 +27,9 @@ std::array<float, 3> channels(const Fields& fields, const char* name, bool posit
     const Fields::json& entry = (*value)[channel];
     const double number = entry.is_number() ? entry.get<double>() : std::nan("");
     if (!within(number, positive ? 1e-6 : -1e3, 1e3)) {
-      fields.refuse(name, *value, "expected three numbers of a sensible size");
+      fields.refuse(name, *value,
+                    positive ? "expected three numbers from 1e-6 to 1000"
+                             : "expected three numbers from -1000 to 1000");
     }
     result[channel] = static_cast<float>(number);
   }
@@ -105,7 +107,7 @@ std::int64_t Fields::checked_integer(const json& value, const char* name, std::i
   if (!value.is_number_integer()) {
     refuse(name, value, "expected an integer");
   }
-  // Unsigned numbers beyond int64 would wrap: compare before converting.
+  // Compares before converting, since unsigned numbers beyond int64 would wrap.
   const bool positive = value.is_number_unsigned() && value.get<std::uint64_t>() > 0;
   if (!positive || value.get<std::uint64_t>() > static_cast<std::uint64_t>(max)) {
     refuse(name, value, fmt::format("expected 1 to {}", max));
@@ -120,13 +122,11 @@ void read_layers(const Fields& fields, std::string_view activation, Config& conf
   config.layers = fields.integer("num_hidden_layers", config.layers, kMaxLayers);
   config.heads = fields.integer("num_attention_heads", config.heads, kMaxHidden);
   config.layer_norm_eps = fields.number("layer_norm_eps", config.layer_norm_eps);
-  if (!within(config.layer_norm_eps, kSmallest, 1.0)) {
+  if (!within(config.layer_norm_eps, kMinPositive, 1.0)) {
     fields.refuse("layer_norm_eps", "expected a number between 0 and 1");
   }
   if (fields.string("hidden_act", std::string(activation)) != activation) {
-    fields.refuse(
-        "hidden_act",
-        fmt::format("only {} is supported (another one gives other embeddings)", activation));
+    fields.refuse("hidden_act", fmt::format("only {} is supported", activation));
   }
   if (config.hidden % config.heads != 0) {
     fields.refuse_value("hidden_size {} is not divisible by num_attention_heads {}", config.hidden,
@@ -160,7 +160,7 @@ std::optional<Fields> vision_fields(const Fields& config, std::string_view model
   }
   std::optional<Fields> vision = config.object("vision_config");
   if (!vision) {
-    // transformers uses the defaults then, but the file may also be that of a single text tower.
+    // transformers uses the defaults, but the file may also describe only a text tower.
     fail("{}: has no vision_config, but the vision tower is needed", config.file());
   }
   if (vision->string("model_type", tower) != tower) {
@@ -169,19 +169,20 @@ std::optional<Fields> vision_fields(const Fields& config, std::string_view model
   return vision;
 }
 
-Preprocessing read_pixels(const Fields& fields, Resample usual) {
+Preprocessing read_pixels(const Fields& fields, Resample default_filter) {
   for (const char* step : {"do_resize", "do_rescale", "do_normalize"}) {
     if (!fields.boolean(step, true)) {
-      fields.refuse(step, "this step is always taken; without it the embeddings would differ");
+      fields.refuse(step, "only true is supported, since this step is always performed");
     }
   }
-  // transformers does not convert with null; Fovea always converts to RGB, as transformers' image
-  // loader does.
+  // Null disables the conversion in transformers; Fovea always converts to RGB, as transformers'
+  // image loader does.
   if (!fields.boolean("do_convert_rgb", true)) {
-    fields.refuse("do_convert_rgb", "images are always converted to RGB");
+    fields.refuse("do_convert_rgb",
+                  "only true is supported, since images are always converted to RGB");
   }
   Preprocessing result;
-  result.resample = usual;
+  result.resample = default_filter;
   if (const Fields::json* resample = fields.find("resample"); resample != nullptr) {
     if (*resample == 2) {
       result.resample = Resample::kBilinear;
@@ -192,8 +193,8 @@ Preprocessing read_pixels(const Fields& fields, Resample usual) {
     }
   }
   const double rescale = fields.number("rescale_factor", 1.0 / 255.0);
-  if (!within(rescale, kSmallest, 1.0)) {
-    fields.refuse("rescale_factor", "expected a number above 0, at most 1");
+  if (!within(rescale, kMinPositive, 1.0)) {
+    fields.refuse("rescale_factor", "expected a number greater than 0 and at most 1");
   }
   result.rescale = static_cast<float>(rescale);
   result.mean = channels(fields, "image_mean", false);
@@ -214,7 +215,7 @@ void read_size(const Fields& fields, Preprocessing& result) {
   const std::optional<Fields> sides = size->is_object() ? fields.object("size") : std::nullopt;
   if (!sides || !size->contains("height") || !size->contains("width")) {
     fields.refuse("size", *size,
-                  "expected {\"height\": H, \"width\": W}: images are squashed, not cropped");
+                  "expected {\"height\": H, \"width\": W}, since images are not cropped");
   }
   result.height = static_cast<int>(sides->integer("height", 224, kMaxImageSize));
   result.width = static_cast<int>(sides->integer("width", 224, kMaxImageSize));

@@ -17,8 +17,8 @@
 
 namespace fovea::model {
 
-// Bounds far above every published model (giant: 1536, 6144, 40, 16, 384), low enough that no
-// product of them overflows and that a wrong file cannot ask for absurd memory.
+// Limits far above every published model (giant: 1536, 6144, 40, 16, 384), but low enough that
+// their products do not overflow and a wrong file cannot cause huge allocations.
 inline constexpr std::int64_t kMaxHidden = 1 << 14;
 inline constexpr std::int64_t kMaxMlp = 1 << 17;
 inline constexpr std::int64_t kMaxLayers = 512;
@@ -28,7 +28,7 @@ inline constexpr std::int64_t kMaxPatches = 1 << 16;
 inline constexpr std::int64_t kMaxVocabulary = 1 << 24;
 inline constexpr std::int64_t kMaxTokens = 1 << 13;
 
-/// The fields of one JSON object, which must outlive this.
+/// The fields of a JSON object, which must outlive this view.
 class Fields {
  public:
   using json = nlohmann::json;
@@ -36,29 +36,29 @@ class Fields {
   Fields(const json& object, std::string_view file, std::string prefix)
       : object_(object), file_(file), prefix_(std::move(prefix)) {}
 
-  /// The field's value; nullptr when it is absent or null, which mean the same in Hugging Face's
-  /// files.
+  /// Returns the field's value; nullptr if it is absent or null, which mean the same in Hugging
+  /// Face's files.
   [[nodiscard]] const json* find(const char* name) const;
 
   [[nodiscard]] std::int64_t integer(const char* name, std::int64_t fallback,
                                      std::int64_t max) const;
-  /// An integer, or a list of two equal ones (height and width).
+  /// Reads an integer, or a list of two equal integers (height and width).
   [[nodiscard]] std::int64_t square(const char* name, std::int64_t fallback,
                                     std::int64_t max) const;
   [[nodiscard]] double number(const char* name, double fallback) const;
   [[nodiscard]] bool boolean(const char* name, bool fallback) const;
   [[nodiscard]] std::string string(const char* name, std::string fallback) const;
-  /// The fields of a nested object; nothing when it is absent.
+  /// Returns the fields of a nested object; nothing if it is absent.
   [[nodiscard]] std::optional<Fields> object(const char* name) const;
 
   [[noreturn]] void refuse(const char* name, std::string_view reason) const {
     refuse(name, *find(name), reason);
   }
   [[noreturn]] void refuse(const char* name, const json& value, std::string_view reason) const;
-  /// Throws "FILE: vision_config.hidden_size 770 ..."; `words` begin with a field's name.
+  /// Throws "FILE: vision_config.hidden_size 770 ..."; `message` begins with a field's name.
   template <typename... Args>
-  [[noreturn]] void refuse_value(fmt::format_string<Args...> words, Args&&... args) const {
-    fail("{}: {}{}", file_, prefix_, fmt::format(words, std::forward<Args>(args)...));
+  [[noreturn]] void refuse_value(fmt::format_string<Args...> message, Args&&... args) const {
+    fail("{}: {}{}", file_, prefix_, fmt::format(message, std::forward<Args>(args)...));
   }
 
   [[nodiscard]] std::int64_t checked_integer(const json& value, const char* name,
@@ -90,7 +90,7 @@ void read_grid(const Fields& fields, VisionConfig& config);
 
 /// Reads the scale, mean, std and resampling filter from preprocessor_config.json; throws when a
 /// step is disabled.
-[[nodiscard]] Preprocessing read_pixels(const Fields& fields, Resample usual);
+[[nodiscard]] Preprocessing read_pixels(const Fields& fields, Resample default_filter);
 /// Reads `size`, to which images are resized without keeping their aspect ratio.
 void read_size(const Fields& fields, Preprocessing& result);
 

@@ -38,7 +38,7 @@ class LayerPreparer {
 
   [[nodiscard]] const ops::TensorTypes& types() const { return types_; }
 
-  /// Prepares a norm; null when the linear layer after it includes it.
+  /// Prepares a norm. Returns null if the linear layer after the norm includes it.
   [[nodiscard]] PreparedPtr norm(Part part) const {
     if (norms_folded_) {
       return nullptr;
@@ -67,7 +67,7 @@ class LayerPreparer {
   }
   [[nodiscard]] PreparedPtr fc1() const {
     Stored inner = inner_type();
-    if (calibration_ != nullptr) {  // fc1 writes what fc2 reads
+    if (calibration_ != nullptr) {  // the output of fc1 is the input of fc2
       inner.scale = calibration_->input_scale(kPlaceOfStaticInputs, index_);
     }
     return prepare(Place::kFc1, {.type = types_.normed}, inner, Part::kNorm2);
@@ -77,7 +77,8 @@ class LayerPreparer {
   }
 
  private:
-  /// How the activations between the two layers of an MLP are stored, without their scale.
+  /// Returns how the activations between the two layers of an MLP are stored, except for their
+  /// scale.
   [[nodiscard]] Stored inner_type() const {
     return {.type = types_.inner, .offset = types_.inner == DType::kI8 ? ops::kGeluI8Offset : 0};
   }
@@ -96,7 +97,7 @@ class LayerPreparer {
     return load_parameters(checkpoint_, part, index_);
   }
 
-  /// `norm`: the layer norm before it, if any.
+  /// Prepares the linear layer at `place`. `norm` is the layer norm before it, if any.
   [[nodiscard]] PreparedPtr prepare(Place place, Stored input, const Stored& output,
                                     std::optional<Part> norm = {}) const {
     const LayerParameters parameters = load_layer(checkpoint_, place, index_);
@@ -171,7 +172,7 @@ LayerParameters load_layer(const Checkpoint& checkpoint, Place place, std::int64
 }
 
 TowerWeights::TowerWeights(const Checkpoint& checkpoint, ops::Backend& backend,
-                           std::vector<std::function<void()>> others)
+                           std::vector<std::function<void()>> other_tasks)
     : layers_(count(checkpoint.tower().layers)) {
   const TowerSpec tower = checkpoint.tower();
   const ops::TensorTypes types = backend.types();
@@ -192,7 +193,7 @@ TowerWeights::TowerWeights(const Checkpoint& checkpoint, ops::Backend& backend,
       calibration_ = used;
     }
   }
-  std::vector<std::function<void()>>& tasks = others;
+  std::vector<std::function<void()>>& tasks = other_tasks;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const auto index = static_cast<std::int64_t>(i);
     const LayerPreparer preparer(checkpoint, backend, index,

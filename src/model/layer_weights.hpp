@@ -26,14 +26,14 @@ namespace fovea::model {
 
 /// A linear layer or a norm as float32.
 struct LayerParameters {
-  AlignedBuffer<float> weight;  // [out, in], or [width] of a norm
+  AlignedBuffer<float> weight;  // [out, in]; for a norm [width]
   AlignedBuffer<float> bias;    // [out]
 };
 
-/// The weight and the bias of a part, held while a backend prepares them.
+/// Loads the weight and the bias of a part, which must be kept while a backend prepares them.
 [[nodiscard]] LayerParameters load_parameters(const Checkpoint& checkpoint, Part part,
                                               std::int64_t layer = 0);
-/// Views of the weight and the bias.
+/// Return views of the weight and the bias.
 [[nodiscard]] ops::LinearWeights linear_weights(const LayerParameters& parameters);
 [[nodiscard]] ops::LayerNormWeights norm_weights(const LayerParameters& parameters);
 
@@ -42,8 +42,8 @@ struct LayerParameters {
 [[nodiscard]] LayerParameters load_layer(const Checkpoint& checkpoint, ops::Place place,
                                          std::int64_t index);
 
-/// Norms are null where the backend's can_run accepts a linear layer with a built-in norm: they are
-/// then part of that layer's weights.
+/// The weights of a layer. Norms are null if the backend's can_run accepts a linear layer with a
+/// built-in norm: they are then part of that layer's weights.
 struct LayerWeights {
   ops::TensorTypes types;  // types of the layer's activations
   ops::PreparedPtr norm1;
@@ -54,7 +54,7 @@ struct LayerWeights {
   ops::PreparedPtr fc2;
 };
 
-/// Throws fovea::Error with the reason when the backend does not run an operator of the network.
+/// Throws fovea::Error with the reason if the backend cannot run an operator of the network.
 template <typename Problem>
 void require_support(const ops::Backend& backend, const Problem& problem) {
   if (const Support support = backend.can_run(problem); !support) {
@@ -66,20 +66,21 @@ void require_support(const ops::Backend& backend, const Problem& problem) {
 /// The weights of all layers of the checkpoint's tower.
 class TowerWeights {
  public:
-  /// Loads and prepares every tensor of the layers, and runs the tasks `others`, in parallel; only
-  /// tensors in work are held as float32. 8-bit weights come from the calibration.
+  /// Loads and prepares every tensor of the layers, and runs `other_tasks`, all in parallel. Only
+  /// the tensors that are being prepared are in memory as float32. 8-bit weights are read from the
+  /// calibration.
   TowerWeights(const Checkpoint& checkpoint, ops::Backend& backend,
-               std::vector<std::function<void()>> others);
+               std::vector<std::function<void()>> other_tasks);
 
   [[nodiscard]] const std::vector<LayerWeights>& layers() const { return layers_; }
   /// Returns notes for users on the calibration, separated by "; ": "the first 4 of 12 layers are
-  /// in bf16", and "calibrated by PATH" when the file is not beside the weights.
+  /// in bf16", and "calibrated by PATH" if the file is not in the folder of the weights.
   [[nodiscard]] std::string calibration_words(const ops::Backend& backend) const;
 
  private:
   std::vector<LayerWeights> layers_;
   std::int64_t bf16_layers_ = 0;
-  std::filesystem::path calibration_;  // empty when it is beside the weights
+  std::filesystem::path calibration_;  // empty if it is in the folder of the weights
 };
 
 }  // namespace fovea::model

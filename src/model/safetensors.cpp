@@ -52,7 +52,7 @@ struct HeaderTensor {
   std::vector<std::uint64_t> offsets;
   bool has_shape = false;
   bool has_offsets = false;
-  std::uint64_t position = 0;  // of its header entry, as a byte offset in the file
+  std::uint64_t position = 0;  // byte offset of the header entry in the file
 };
 
 /// Receives the header's tokens: { name: {"dtype", "shape", "data_offsets"}, "__metadata__": {} }.
@@ -92,7 +92,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
       place_ = Place::kMetadataValue;
       return true;
     }
-    // The rest are fields of a tensor.
+    // All other keys are fields of a tensor.
     HeaderTensor& tensor = tensor_->second;
     if (name == "dtype") {
       repeated(tensor.type != nullptr, name);
@@ -210,7 +210,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
   }
 
   bool null() override {
-    if (place_ == Place::kMetadataStart) {  // null counts as absent
+    if (place_ == Place::kMetadataStart) {  // null means absent
       place_ = Place::kRoot;
       return true;
     }
@@ -248,7 +248,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
     kEnd,
   };
 
-  // Offset in the file up to which the parser has read.
+  // Returns the file offset up to which the parser has read.
   [[nodiscard]] std::uint64_t position() const {
     return kLengthBytes + static_cast<std::uint64_t>(*next_ - begin_);
   }
@@ -271,10 +271,11 @@ class HeaderHandler : public nlohmann::json_sax<json> {
         refuse(fmt::format("dtype is {}, expected a string", token));
       case Place::kShapeStart:
       case Place::kShape:
-        refuse(fmt::format("{} in shape, expected a list of numbers from 0 on", token));
+        refuse(fmt::format("{} in shape, expected a list of numbers that are not negative", token));
       case Place::kOffsetsStart:
       case Place::kOffsets:
-        refuse(fmt::format("{} in data_offsets, expected two numbers from 0 on", token));
+        refuse(
+            fmt::format("{} in data_offsets, expected two numbers that are not negative", token));
       default:
         refuse(fmt::format("{}, expected an object", token));
     }
@@ -286,7 +287,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
     }
   }
 
-  // The value of an unknown field may be anything.
+  // The following skip the value of an unknown field, which may be of any type.
   bool skipping_deeper() {
     if (place_ != Place::kUnknown) {
       return false;
@@ -317,13 +318,13 @@ class HeaderHandler : public nlohmann::json_sax<json> {
 
   std::string_view file_;
   const char* begin_;
-  const char* const* next_;  // the character that the parser has not read yet
+  const char* const* next_;  // points to the next character that the parser reads
   StopFlag stop_;
   Place place_ = Place::kBegin;
   int skip_depth_ = 0;
   bool has_metadata_ = false;
   std::set<std::string> metadata_keys_;
-  std::set<std::string> unknown_keys_;  // of the current tensor
+  std::set<std::string> unknown_keys_;  // keys of the current tensor
   std::map<std::string, HeaderTensor, std::less<>> tensors_;
   std::pair<const std::string, HeaderTensor>* tensor_ = nullptr;
 };

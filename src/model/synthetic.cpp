@@ -19,18 +19,18 @@ namespace {
 // Residual stream: root mean square of a typical channel before the first and after the last layer.
 constexpr double kFirstResidual = 0.043;
 constexpr double kLastResidual = 0.4;
-constexpr double kMaxGrowth = 1.6;  // per layer, for models of few layers
-// Share of the position embedding in the variance of the first residual.
+constexpr double kMaxGrowth = 1.6;  // maximum growth per layer, which limits models with few layers
+// Fraction of the first residual's variance that is due to the position embedding.
 constexpr double kPositionShare = 0.25;
-// Outlier channels: how many hidden channels share one, and how far they stand out.
-constexpr std::int64_t kChannelsAnOutlier = 256;
+// Outlier channels: the number of hidden channels per outlier, and their gains relative to others.
+constexpr std::int64_t kChannelsPerOutlier = 256;
 constexpr std::array<double, 4> kOutlierGains{30.0, -22.0, 55.0, -40.0};
 // Gains of outlier channels within norms (trained norms damp them), and their extra noise.
 constexpr double kOutlierGamma = 0.05;
 constexpr double kOutlierNoise = 3.0;
 
 constexpr double kGamma = 2.0;           // typical LayerNorm weight
-constexpr double kQueryDeviation = 1.3;  // of q and k; logits have about its square
+constexpr double kQueryDeviation = 1.3;  // that of logits is about its square
 constexpr double kKeyDeviation = 1.3;
 constexpr double kHeadKeyDeviation = 0.9;  // lower, since the pooling head attends to more tokens
 constexpr double kGeluDeviation = 1.3;     // standard deviation of GELU's input
@@ -44,9 +44,10 @@ constexpr double kSmallBias = 0.1;
 // Scale and bias of image-text logits, as in google/siglip2-base-patch16-224.
 constexpr float kLogitScaleValue = 4.724453F;
 constexpr float kLogitBiasValue = -16.771725F;
-constexpr double kHeadOutlierGain = 9.0;  // embeddings have channels that stand out, too
+constexpr double kHeadOutlierGain = 9.0;  // embeddings have outlier channels, too
 
-/// 64 well-mixed bits of a counter: SplitMix64's output function (Steele, Lea, Flood 2014).
+/// Returns 64 pseudo-random bits for a counter: SplitMix64's output function (Steele, Lea, Flood
+/// 2014).
 constexpr std::uint64_t mix(std::uint64_t key, std::uint64_t counter) {
   std::uint64_t bits = key + counter * 0x9e3779b97f4a7c15U;
   bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -54,8 +55,8 @@ constexpr std::uint64_t mix(std::uint64_t key, std::uint64_t counter) {
   return bits ^ (bits >> 31);
 }
 
-/// Nearly normal, mean 0, deviation 1: the sum of four 16-bit uniforms. Only integer sums and one
-/// multiplication, so every machine gets the same bits.
+/// Returns a nearly normal number with mean 0 and deviation 1: the sum of four 16-bit uniforms. It
+/// needs only integer sums and one multiplication, so that every machine computes the same bits.
 float noise(std::uint64_t key, std::uint64_t counter) {
   const std::uint64_t bits = mix(key, counter);
   const auto sum = static_cast<std::int32_t>((bits & 0xffffU) + ((bits >> 16) & 0xffffU) +
@@ -64,7 +65,7 @@ float noise(std::uint64_t key, std::uint64_t counter) {
   return static_cast<float>(sum - 2 * 65535) * kScale;
 }
 
-/// Uniform in [0, 1).
+/// Returns a uniform number in [0, 1).
 double uniform(std::uint64_t key, std::uint64_t counter) {
   return static_cast<double>(mix(key, counter) >> 11) * 0x1p-53;
 }
@@ -110,7 +111,7 @@ SyntheticWeights::SyntheticWeights(const TextConfig& config, std::uint64_t seed)
 
 SyntheticWeights::SyntheticWeights(const TowerSpec& tower, std::uint64_t seed)
     : tower_(tower), seed_(seed), typical_share_(1.0) {
-  const std::int64_t count = std::max<std::int64_t>(1, tower.hidden / kChannelsAnOutlier);
+  const std::int64_t count = std::max<std::int64_t>(1, tower.hidden / kChannelsPerOutlier);
   const std::uint64_t places = key("outliers");
   double energy = static_cast<double>(tower.hidden - count);
   for (std::int64_t index = 0; index < count; ++index) {

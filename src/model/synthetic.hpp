@@ -12,14 +12,14 @@
 
 namespace fovea::model {
 
-/// One tensor whose values can be computed in any order, from any index, by any thread.
+/// A tensor whose values can be computed in any order and by several threads.
 class SyntheticTensor {
  public:
   /// A tensor of known values.
   explicit SyntheticTensor(std::vector<float> table) : table_(std::move(table)) {}
 
   /// A matrix of independent noise: out[r, c] = row_gain[r] * noise(key, r * columns + c).
-  /// `centred`: every kCentredRun neighbours in a row then sum to zero.
+  /// If `centred`, each group of kCentredRun adjacent elements in a row sums to zero.
   struct Matrix {
     std::uint64_t key = 0;
     std::size_t columns = 0;
@@ -30,7 +30,8 @@ class SyntheticTensor {
 
   static constexpr std::size_t kCentredRun = 16;
 
-  /// Writes elements [begin, begin + out.size()), both multiples of kCentredRun where centred.
+  /// Writes elements [begin, begin + out.size()). Both ends must be multiples of kCentredRun if the
+  /// tensor is centred.
   void fill(std::size_t begin, std::span<float> out) const;
 
  private:
@@ -38,7 +39,7 @@ class SyntheticTensor {
   Matrix matrix_;
 };
 
-/// The recipe for one tower and seed.
+/// Computes the random weights of a tower for one seed.
 class SyntheticWeights {
  public:
   SyntheticWeights(const VisionConfig& config, std::uint64_t seed);
@@ -59,18 +60,18 @@ class SyntheticWeights {
   [[nodiscard]] std::uint64_t key(std::string_view name) const;
   [[nodiscard]] double residual_rms(std::int64_t layer) const;
   [[nodiscard]] double branch_rms(std::int64_t layer) const;
-  /// Weights of a norm: the norms of the stream damp its outlier channels.
+  /// Returns the weights of a norm. Norms of the residual stream damp its outlier channels.
   [[nodiscard]] Channels norm(Part part, std::int64_t layer = 0) const;
   [[nodiscard]] std::vector<float> noise_table(std::string_view name, std::size_t count,
                                                double mean, double deviation) const;
   [[nodiscard]] SyntheticTensor matrix(const TensorSpec& tensor, double deviation,
                                        bool centred = false, double outlier_gain = 1.0) const;
-  /// A matrix that reads the results of a norm.
+  /// Returns the weight of a linear layer whose inputs are the outputs of a norm.
   [[nodiscard]] SyntheticTensor reading(const TensorSpec& tensor, Part norm_part,
                                         double deviation) const;
   [[nodiscard]] std::vector<float> branch_bias(std::string_view name, std::int64_t layer) const;
   [[nodiscard]] std::vector<float> bias(const TensorSpec& tensor) const;
-  /// Query, key and value of the pooling head as one matrix.
+  /// Returns query, key and value of the pooling head as one matrix.
   [[nodiscard]] SyntheticTensor pool_projections(const TensorSpec& tensor) const;
   [[nodiscard]] std::vector<float> patch_filters(const TensorSpec& tensor) const;
   [[nodiscard]] std::vector<float> image_positions(const TensorSpec& tensor) const;
@@ -78,16 +79,16 @@ class SyntheticWeights {
 
   struct Outlier {
     std::size_t channel;
-    double gain;  // signed ratio of its value to that of a typical channel
+    double gain;  // signed ratio of the channel's value to that of a typical channel
   };
-  /// Gives the outlier channels of a first residual [hidden] their values.
+  /// Sets the outlier channels of a first residual [hidden].
   void set_outliers(std::span<float> first_residual) const;
 
   TowerSpec tower_;
-  VisionConfig vision_{};  // of the vision tower
+  VisionConfig vision_{};  // unused for a text tower
   std::uint64_t seed_;
   std::vector<Outlier> outliers_;
-  double typical_share_;  // rms of a typical channel over that of all channels
+  double typical_share_;  // ratio of the rms of a typical channel to that of all channels
 };
 
 }  // namespace fovea::model

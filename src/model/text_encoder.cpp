@@ -20,9 +20,9 @@ namespace fovea::model {
 namespace {
 
 /// Number of texts per batch, which bounds the memory for their residual streams.
-constexpr std::int64_t kTextsAtOnce = 1024;
+constexpr std::int64_t kMaxTexts = 1024;
 
-/// Stores token + position in the type of the stream, which is float64 in the reference alone.
+/// Stores token + position in the type of the stream, which is float64 only in the reference.
 void store_sum(std::span<const float> token, std::span<const float> position, DType stream,
                std::uint8_t* to) {
   std::vector<float> sum(token.size());
@@ -39,7 +39,7 @@ void store_sum(std::span<const float> token, std::span<const float> position, DT
 struct TextWeights {
   AlignedBuffer<float> position;  // [tokens, hidden]
   ops::PreparedPtr head;
-  TowerWeights tower;  // the last: its constructor fills the others
+  TowerWeights tower;  // the last member, since its constructor fills the others
 
   TextWeights(const Checkpoint& checkpoint, ops::Backend& backend)
       : tower(checkpoint, backend,
@@ -55,11 +55,11 @@ struct TextWeights {
 TextEncoder::TextEncoder(std::unique_ptr<Checkpoint> checkpoint,
                          std::unique_ptr<ops::Backend> backend)
     : checkpoint_(std::move(checkpoint)), backend_(std::move(backend)) {
-  const std::int64_t of_images = checkpoint_->config().vision.hidden;
-  if (config().projection != of_images) {
-    fail("{}: texts have embeddings of {} numbers, but images have embeddings of {}",
+  const std::int64_t image_dim = checkpoint_->config().vision.hidden;
+  if (config().projection != image_dim) {
+    fail("{}: embeddings of texts have {} dimensions, but those of images have {}",
          io::escape((checkpoint_->folder() / "config.json").native()), config().projection,
-         of_images);
+         image_dim);
   }
   weights_ = std::make_unique<TextWeights>(*checkpoint_, *backend_);
   const auto logit = [&](Part part) {
@@ -92,10 +92,10 @@ void TextEncoder::encode(std::span<const std::int32_t> ids, std::int64_t texts,
   const std::size_t hidden = count(text.hidden);
   const std::size_t row_bytes = hidden * size_of(stream);
   HostBuffer input =
-      backend_->allocate_input(count(std::min(texts, kTextsAtOnce) * text.tokens) * row_bytes);
+      backend_->allocate_input(count(std::min(texts, kMaxTexts) * text.tokens) * row_bytes);
   std::unordered_map<std::int32_t, std::vector<float>> rows;  // for the tokens of this call
-  for (std::int64_t first = 0; first < texts; first += kTextsAtOnce) {
-    const std::int64_t part = std::min(kTextsAtOnce, texts - first);
+  for (std::int64_t first = 0; first < texts; first += kMaxTexts) {
+    const std::int64_t part = std::min(kMaxTexts, texts - first);
     const auto tokens = ids.subspan(count(first * text.tokens), count(part * text.tokens));
     rows.clear();
     for (const std::int32_t id : tokens) {

@@ -14,13 +14,13 @@ namespace fovea::model {
 
 struct TextWeights;
 
-/// The text tower with a backend and the weights that it has prepared. The token table stays in its
-/// file, which remains open: a row is read when a text contains its token.
+/// The text tower, with a backend and weights prepared by that backend. The token table stays in
+/// its file, which remains open: a row is read when a text contains its token.
 class TextEncoder {
  public:
-  /// Takes a checkpoint that was opened for its text tower. Throws fovea::Error when its embeddings
-  /// are of another dimension than those of images, when weights cannot be read, or when the
-  /// backend lacks memory.
+  /// `checkpoint` must have been opened for its text tower. Throws fovea::Error if its embeddings
+  /// and those of images have different dimensions, if weights cannot be read, or if the backend's
+  /// memory does not suffice.
   TextEncoder(std::unique_ptr<Checkpoint> checkpoint, std::unique_ptr<ops::Backend> backend);
   ~TextEncoder();
 

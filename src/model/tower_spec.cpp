@@ -11,31 +11,34 @@
 namespace fovea::model {
 namespace {
 
-const PartName& entry_of(const TowerSpec& tower, Part part) {
+const PartName& find_part(const TowerSpec& tower, Part part) {
   const auto found = std::ranges::find(tower.names->parts, part, &PartName::part);
   if (found == tower.names->parts.end()) {
-    fail("the tower of tensors \"{}\" has no part {}", tower.names->prefix, static_cast<int>(part));
+    fail("the tower with tensors \"{}\" has no part {}", tower.names->prefix,
+         static_cast<int>(part));
   }
   return *found;
 }
 
-std::string stem_of(const PartName& name, std::int64_t layer) {
+std::string format_stem(const PartName& name, std::int64_t layer) {
   return fmt::format(fmt::runtime(name.stem), layer);
 }
 
-std::string_view weight_ending(Ending ending) {
-  return ending == Ending::kNone ? "" : ending == Ending::kInProjection ? "_weight" : ".weight";
+std::string_view weight_suffix(NameSuffix suffix) {
+  return suffix == NameSuffix::kNone           ? ""
+         : suffix == NameSuffix::kInProjection ? "_weight"
+                                               : ".weight";
 }
 
-std::string_view bias_ending(Ending ending) {
-  return ending == Ending::kInProjection ? "_bias" : ".bias";
+std::string_view bias_suffix(NameSuffix suffix) {
+  return suffix == NameSuffix::kInProjection ? "_bias" : ".bias";
 }
 
-bool has_bias(Ending ending) {
-  return ending == Ending::kWeightAndBias || ending == Ending::kInProjection;
+bool has_bias(NameSuffix suffix) {
+  return suffix == NameSuffix::kWeightAndBias || suffix == NameSuffix::kInProjection;
 }
 
-/// The dimensions of a weight that every tower has; empty for other parts.
+/// Returns the dimensions of a weight that every tower has; nothing for other parts.
 Dims common_dims(const TowerSpec& tower, Part part) {
   switch (part) {
     case Part::kNorm1:
@@ -59,20 +62,21 @@ Dims common_dims(const TowerSpec& tower, Part part) {
 }  // namespace
 
 std::string TowerSpec::stem(Part part, std::int64_t layer) const {
-  return stem_of(entry_of(*this, part), layer);
+  return format_stem(find_part(*this, part), layer);
 }
 
 std::string TowerSpec::weight_name(Part part, std::int64_t layer) const {
-  const PartName& name = entry_of(*this, part);
-  return stem_of(name, layer).append(weight_ending(name.ending));
+  const PartName& name = find_part(*this, part);
+  return format_stem(name, layer).append(weight_suffix(name.suffix));
 }
 
 std::string TowerSpec::bias_name(Part part, std::int64_t layer) const {
-  const PartName& name = entry_of(*this, part);
-  return stem_of(name, layer).append(bias_ending(name.ending));
+  const PartName& name = find_part(*this, part);
+  return format_stem(name, layer).append(bias_suffix(name.suffix));
 }
 
-std::vector<TensorSpec> tensors_of(const TowerSpec& tower, const std::function<Dims(Part)>& own) {
+std::vector<TensorSpec> tower_tensors(const TowerSpec& tower,
+                                      const std::function<Dims(Part)>& own) {
   std::vector<TensorSpec> tensors;
   const auto add = [&](const PartName& name, std::int64_t layer) {
     Dims dims = common_dims(tower, name.part);
@@ -84,14 +88,14 @@ std::vector<TensorSpec> tensors_of(const TowerSpec& tower, const std::function<D
     }
     TensorSpec spec{
         .name = {}, .shape = {}, .tower = tower.tower, .part = name.part, .layer = layer};
-    const std::string stem = stem_of(name, layer);
+    const std::string stem = format_stem(name, layer);
     const std::int64_t outputs = dims.front();
     dims.insert(dims.begin(), static_cast<std::size_t>(name.leading_ones), 1);
-    spec.name = stem + std::string(weight_ending(name.ending));
+    spec.name = stem + std::string(weight_suffix(name.suffix));
     spec.shape = Shape(std::move(dims));
     tensors.push_back(spec);
-    if (has_bias(name.ending)) {
-      spec.name = stem + std::string(bias_ending(name.ending));
+    if (has_bias(name.suffix)) {
+      spec.name = stem + std::string(bias_suffix(name.suffix));
       spec.shape = {outputs};
       spec.is_bias = true;
       tensors.push_back(std::move(spec));

@@ -16,8 +16,8 @@ namespace fovea::model {
 
 enum class Tower : std::uint8_t { kVision, kText };
 
-/// The parts of a tower, whatever their names in files: a layer or norm with weight and bias, or a
-/// single tensor.
+/// The parts of a tower, independent of their names in files: a layer or norm with weight and bias,
+/// or a single tensor.
 enum class Part : std::uint8_t {
   // Before the layers.
   kPatchEmbed,
@@ -35,7 +35,7 @@ enum class Part : std::uint8_t {
   kFc2,
   // After the layers.
   kFinalNorm,
-  kProbe,  // this and the next five: Pooling::kAttention
+  kProbe,  // this and the next five exist only with Pooling::kAttention
   kPoolAttention,
   kPoolOut,
   kPoolNorm,
@@ -47,20 +47,20 @@ enum class Part : std::uint8_t {
   kLogitBias,
 };
 
-/// The tensors of a part, by the suffixes of its stem.
-enum class Ending : std::uint8_t {
+/// The tensors of a part, and the suffixes that follow its stem.
+enum class NameSuffix : std::uint8_t {
   kWeightAndBias,  // ".weight" and ".bias"
   kWeight,         // ".weight"
-  kInProjection,   // "_weight" and "_bias", as torch's nn.MultiheadAttention has them
-  kNone,           // one tensor, of the stem's name
+  kInProjection,   // "_weight" and "_bias", as in torch's nn.MultiheadAttention
+  kNone,           // one tensor, whose name is the stem
 };
 
 /// The name of a part in files: "{}" in the stem stands for the layer number.
 struct PartName {
   Part part;
   std::string_view stem;
-  Ending ending = Ending::kWeightAndBias;
-  int leading_ones = 0;  // dimensions of size 1 before those of the weight
+  NameSuffix suffix = NameSuffix::kWeightAndBias;
+  int leading_ones = 0;  // number of dimensions of size 1 before those of the weight
 };
 
 /// The tensors of a family's tower, in the order of the forward pass.
@@ -81,9 +81,10 @@ struct TowerSpec {
   const TensorNames* names = nullptr;
 
   [[nodiscard]] std::int64_t head_dim() const { return hidden / heads; }
-  /// The common prefix of the names of a part's tensors: "vision_model.encoder.layers.3.mlp.fc1".
+  /// Returns the common prefix of the names of a part's tensors:
+  /// "vision_model.encoder.layers.3.mlp.fc1".
   [[nodiscard]] std::string stem(Part part, std::int64_t layer = 0) const;
-  /// The names of a part's tensors; that of the bias is empty when there is none.
+  /// Return the names of a part's tensors; "" if there is no bias.
   [[nodiscard]] std::string weight_name(Part part, std::int64_t layer = 0) const;
   [[nodiscard]] std::string bias_name(Part part, std::int64_t layer = 0) const;
 };
@@ -102,7 +103,7 @@ using Dims = std::vector<std::int64_t>;
 
 /// Returns the tensors of a tower in the order of its names. `own` returns the dimensions of
 /// weights that not all towers have, or nothing if this tower lacks the part.
-[[nodiscard]] std::vector<TensorSpec> tensors_of(const TowerSpec& tower,
-                                                 const std::function<Dims(Part)>& own);
+[[nodiscard]] std::vector<TensorSpec> tower_tensors(const TowerSpec& tower,
+                                                    const std::function<Dims(Part)>& own);
 
 }  // namespace fovea::model

@@ -26,7 +26,7 @@ AlignedBuffer<float> channels_last(const AlignedBuffer<float>& weight, std::int6
   return out;
 }
 
-/// The prefix tokens with their positions, which come first in the table.
+/// Returns the prefix tokens plus their positions, which are the first rows of the position table.
 AlignedBuffer<float> prefix_tokens(const Checkpoint& checkpoint, std::span<const float> position) {
   if (checkpoint.config().vision.prefix_tokens == 0) {
     return {};
@@ -98,7 +98,7 @@ bool folds_post_norm(const VisionConfig& vision, const ops::Backend& backend) {
   return bool(backend.can_run(problem));
 }
 
-/// `post_norm`: empty where it is an operator of its own.
+/// `post_norm` is empty if that norm is a separate operator.
 PreparedPtr prepare_pool(const Checkpoint& checkpoint, ops::Backend& backend,
                          const LayerNormWeights& post_norm) {
   const VisionConfig& vision = checkpoint.config().vision;

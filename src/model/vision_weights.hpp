@@ -9,9 +9,9 @@
 
 namespace fovea::model {
 
-/// The problems of the operators before and after the layers: the patch embedding, the pooling head
-/// (without built-in norm unless the caller sets it), and the projection of the first token.
-/// `total`: tokens of all images where their sizes differ.
+/// Return the problems of the operators before and after the layers: the patch embedding, the
+/// pooling head (without built-in norm unless the caller sets it), and the projection of the first
+/// token. `total` is the number of tokens in all images if their sizes differ.
 [[nodiscard]] ops::PatchEmbedProblem patch_embed_problem(const VisionConfig& vision, DType stream,
                                                          std::int64_t images, std::int64_t total);
 [[nodiscard]] ops::PoolProblem pool_problem(const VisionConfig& vision, DType stream,
@@ -24,15 +24,16 @@ class VisionWeights {
   ops::PreparedPtr patch_embed;
   ops::PreparedPtr post_norm;
   ops::PreparedPtr pool;       // from PoolWeights or ProjectWeights; null without pooling
-  bool pool_has_norm = false;  // the pooling head includes post_norm
+  bool pool_has_norm = false;  // whether the pooling head includes post_norm
 
-  /// Loads and prepares every tensor, several in parallel; only these are held as float32.
+  /// Loads and prepares all tensors, several in parallel. Only those being prepared are in memory
+  /// as float32.
   VisionWeights(const Checkpoint& checkpoint, ops::Backend& backend);
 
   [[nodiscard]] const TowerWeights& tower() const { return tower_; }
 
  private:
-  TowerWeights tower_;  // the last: its constructor fills the others
+  TowerWeights tower_;  // the last member, since its constructor fills the others
 };
 
 }  // namespace fovea::model

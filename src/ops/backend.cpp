@@ -60,13 +60,13 @@ class HostOutput final : public OutputMemory {
   [[nodiscard]] int device() const override { return kHost; }
   void copy_to(std::span<std::byte> host) const override {
     if (host.size() > buffer_.size()) {
-      fail("{} bytes of results cannot be copied from {}", host.size(), buffer_.size());
+      fail("cannot copy {} bytes of results: there are only {}", host.size(), buffer_.size());
     }
     std::memcpy(host.data(), buffer_.data(), host.size());
   }
 
  private:
-  mutable HostBuffer buffer_;  // mutable: its bytes are not part of the object's state
+  mutable HostBuffer buffer_;  // mutable, since its contents are not part of the object's state
 };
 
 }  // namespace

@@ -35,19 +35,19 @@ class Executor {
 
   /// Checks the call and runs it.
   void run(const Call& call) {
-    std::visit([](const auto& given) { check(given); }, call);
+    std::visit([](const auto& operation) { check(operation); }, call);
     do_run(call);
   }
 
  private:
-  /// The call has been checked.
+  /// Runs a call that has been checked.
   virtual void do_run(const Call& call) = 0;
 };
 
-/// Identifies a network: equal ones make the same calls of operators for slices of the same size.
+/// Identifies a network: equal networks make the same operator calls for slices of the same size.
 struct Network {
   std::int64_t layers = 0;
-  std::uint8_t ending = 0;  // which operators the caller runs after the layers
+  std::uint8_t output_kind = 0;  // identifies the operators that follow the layers
   DType output = DType::kF32;
 
   friend auto operator<=>(const Network&, const Network&) = default;
@@ -58,8 +58,7 @@ struct Network {
 struct Batch {
   std::int64_t images = 0;
   std::int64_t tokens = 1;  // rows of an image (with `grids`: of the largest), to size the slices
-  /// The sizes of images that differ and are concatenated in the input: each image has height *
-  /// width rows.
+  /// The sizes of the images if they differ: image i has height * width rows in the input.
   std::span<const PatchGrid> grids{};
   std::span<const std::uint8_t> input{};
   std::span<std::byte> output{};
@@ -95,7 +94,7 @@ struct Slice {
   }
 };
 
-/// Computes where the images of a batch begin.
+/// Computes the positions of images in a batch.
 class BatchRows {
  public:
   explicit BatchRows(const Batch& batch);
@@ -115,7 +114,7 @@ class BatchRows {
               std::int32_t* grids) const;
 
  private:
-  /// The amount of input before `image`: in rows, or in images where all have the same size.
+  /// The amount of input before `image`: in rows, or in images if all have the same size.
   [[nodiscard]] std::size_t units(std::int64_t image) const {
     return static_cast<std::size_t>(starts_.empty() ? image : before(image));
   }
@@ -214,7 +213,7 @@ class Backend {
   /// Copies weights into the backend's format; the host memory may be freed afterwards.
   /// Thread-safe. Throws fovea::Error when the lengths of the spans do not match the shapes.
   [[nodiscard]] PreparedPtr prepare(const Weights& weights) {
-    std::visit([](const auto& given) { check_weights(given); }, weights);
+    std::visit([](const auto& layer) { check_weights(layer); }, weights);
     return do_prepare(weights);
   }
 
@@ -243,7 +242,7 @@ class Backend {
   [[nodiscard]] virtual double device_seconds() const { return 0; }
 
  private:
-  /// The weights have been checked.
+  /// Prepares weights that have been checked.
   [[nodiscard]] virtual PreparedPtr do_prepare(const Weights& weights) = 0;
 };
 

@@ -35,7 +35,7 @@ struct BlockScales {
   [[nodiscard]] constexpr std::int64_t bytes() const {
     return divide_up(rows, kAtomRows) * divide_up(blocks(), kAtomBlocks) * kAtomBytes;
   }
-  /// Index of the byte that holds the scale of a block.
+  /// Index of the byte with the scale of a block.
   [[nodiscard]] constexpr std::int64_t place(std::int64_t row, std::int64_t block) const {
     constexpr std::int64_t kLanes = 32;
     const std::int64_t atom =
@@ -58,17 +58,16 @@ struct BlockScales {
                                : static_cast<std::size_t>(rows * width) * size_of(type);
 }
 
-/// The scale of a block with this largest magnitude: the smallest power of two by which it is
-/// divided to at most 448. (The conversion in section 6.3 of the specification takes one power less
-/// where the largest then saturates; rounding up instead is arXiv:2506.08027's.) NaN if the
-/// magnitude is not finite.
+/// Returns the scale of a block with this largest magnitude: the smallest power of two for which
+/// magnitude / scale is at most 448; NaN if the magnitude is not finite. (Section 6.3 of the
+/// specification rounds the power down, so that the largest number may saturate; arXiv:2506.08027
+/// proposes to round it up.)
 [[nodiscard]] Float8E8M0 block_scale(float largest);
 
 /// Rounds one block to nearest even. NaN and infinity become NaN.
 [[nodiscard]] Float8E8M0 round_block(std::span<const float> values, std::span<Float8E4M3> numbers);
 
-/// Rounds a matrix [rows, width] to MXFP8: writes its numbers, followed by the scales of its
-/// blocks.
+/// A matrix [rows, width] rounded to MXFP8: its numbers, and the scales of its blocks.
 struct RoundedBlocks {
   std::vector<Float8E4M3> numbers;
   std::vector<Float8E8M0> scales;

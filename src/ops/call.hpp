@@ -3,7 +3,7 @@
 //
 // Each operator's op.hpp declares, for a Problem, Weights and a Call:
 //   to_string(problem): the text for messages
-//   valid(problem): whether it is valid, whatever the device
+//   valid(problem): whether it is valid, regardless of the device
 //   check(call): throws fovea::Error unless the problem is valid and the operands match it
 //   check_weights(weights): throws fovea::Error when a span's length does not match the shapes
 //   can_run(problem, ...): whether a backend of the device supports the problem
@@ -84,7 +84,7 @@ inline constexpr int kGeluI8Offset = 96;
 /// The smallest scale with which these results are stored as -127 or more.
 inline constexpr float kMinGeluI8Scale = 0.1701F / (127 - kGeluI8Offset);
 
-/// Weights in a backend's internal format; usable only with the backend that made them.
+/// Weights in a backend's internal format; usable only with the backend that prepared them.
 class Prepared {
  public:
   Prepared() = default;

@@ -6,7 +6,7 @@
 namespace fovea::ops {
 namespace {
 
-// Maximum size: products of two sizes up to this do not overflow.
+// Sizes must be smaller than this, so that products of two sizes do not overflow.
 constexpr std::int64_t kMaxDim = std::int64_t{1} << 31;
 
 }  // namespace
@@ -32,13 +32,13 @@ Support valid_sizes(std::initializer_list<std::int64_t> sizes) {
   return {};
 }
 
-Support valid_if(bool holds, std::string_view why) {
-  return holds ? Support{} : Support{std::string(why)};
+Support valid_if(bool condition, std::string_view why) {
+  return condition ? Support{} : Support{std::string(why)};
 }
 
-void check_length(std::string_view what, std::size_t have, std::int64_t want) {
-  if (want < 0 || have != static_cast<std::size_t>(want)) {
-    fail("{} holds {} numbers, {} expected", what, have, want);
+void check_length(std::string_view what, std::size_t length, std::int64_t expected) {
+  if (expected < 0 || length != static_cast<std::size_t>(expected)) {
+    fail("{} has {} numbers, expected {}", what, length, expected);
   }
 }
 
@@ -50,13 +50,13 @@ bool fits(const ConstTensorView& view, DType dtype, std::initializer_list<std::i
 
 void check_operand(const std::string& problem, std::string_view what, const ConstTensorView& view,
                    DType dtype, std::initializer_list<std::int64_t> shape) {
-  const Shape want(shape);
+  const Shape expected(shape);
   if (view.data == nullptr) {
-    fail("{}: no memory for {}", problem, what);
+    fail("{}: the address of {} is null", problem, what);
   }
-  if (view.dtype != dtype || view.shape != want) {
-    fail("{}: {} is {} {}, {} {} expected", problem, what, to_string(view.dtype),
-         view.shape.to_string(), to_string(dtype), want.to_string());
+  if (view.dtype != dtype || view.shape != expected) {
+    fail("{}: {} is {} {}, expected {} {}", problem, what, to_string(view.dtype),
+         view.shape.to_string(), to_string(dtype), expected.to_string());
   }
 }
 

@@ -19,25 +19,26 @@ namespace fovea::ops {
 
 /// Whether the type stores numbers directly, without scale and offset.
 [[nodiscard]] bool is_float(DType type);
-/// Whether row scales are absent, or the type has one byte.
+/// Whether tensors of this type can have a scale for each row.
 [[nodiscard]] bool takes_row_scales(DType type);
 
-/// Whether all sizes are so small that products of two of them do not overflow.
+/// Whether a size is positive and so small that products of two sizes do not overflow.
 [[nodiscard]] bool is_dim(std::int64_t dim);
+/// Whether all sizes are such sizes.
 [[nodiscard]] Support valid_sizes(std::initializer_list<std::int64_t> sizes);
-[[nodiscard]] Support valid_if(bool holds, std::string_view why);
+[[nodiscard]] Support valid_if(bool condition, std::string_view why);
 /// Whether the total number of tokens is possible for images of 1 to `tokens` tokens each.
 template <typename Problem>
 [[nodiscard]] Support valid_total(const Problem& problem) {
   if (problem.total >= problem.images && problem.total <= problem.images * problem.tokens) {
     return {};
   }
-  return {fmt::format("{} images of 1 to {} tokens cannot have {} together", problem.images,
+  return {fmt::format("{} images of 1 to {} tokens cannot have {} tokens in total", problem.images,
                       problem.tokens, problem.total)};
 }
 
-/// Throws fovea::Error unless `have` is `want`.
-void check_length(std::string_view what, std::size_t have, std::int64_t want);
+/// Throws fovea::Error unless `length` is `expected`.
+void check_length(std::string_view what, std::size_t length, std::int64_t expected);
 /// Throws fovea::Error unless `view` has this type and shape; the message names `problem` and
 /// `what`.
 void check_operand(const std::string& problem, std::string_view what, const ConstTensorView& view,
@@ -62,13 +63,13 @@ void check_tensor(const Problem& problem, std::string_view what, const ConstTens
   }
 }
 
-/// Throws fovea::Error unless shapes are given exactly when the images have different sizes.
+/// Throws fovea::Error unless `shapes` are set if and only if the images have different sizes.
 template <typename Problem>
 void check_shapes(const Problem& problem, bool varlen, const ImageShapes& shapes) {
   if (varlen != shapes.differ()) {
     fail("{}: {}", to_string(problem),
          varlen ? "the shapes of its images are missing"
-                : "its images have one size, but shapes are given");
+                : "its images have one size, but shapes are set");
   }
 }
 

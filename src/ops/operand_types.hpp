@@ -30,7 +30,7 @@ struct OperandTypes {
   [[nodiscard]] constexpr bool row_scales() const { return normed == DType::kI8; }
 };
 
-/// `precision`: not kAuto.
+/// Returns the operand types of a precision, which must not be kAuto.
 [[nodiscard]] constexpr OperandTypes operand_types(Precision precision) {
   const PrecisionInfo& info = info_of(precision);
   return {dtype_named(info.normed), dtype_named(info.inner)};

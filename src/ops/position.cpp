@@ -1,4 +1,4 @@
-// Resizes position tables: weights are computed in float64, the sums, of few terms, in float32.
+// Resizes position tables. Weights are computed in float64; sums, which have few terms, in float32.
 #include "ops/position.hpp"
 
 #include <algorithm>

@@ -18,7 +18,7 @@ class AxisWeights {
   AxisWeights(std::int64_t table, std::int64_t positions);
 
   [[nodiscard]] std::int64_t first(std::int64_t position) const { return at(position).first; }
-  /// The weights of consecutive table rows from `first` on.
+  /// Returns the weights of consecutive table rows, starting at first(position).
   [[nodiscard]] std::span<const float> weights(std::int64_t position) const {
     return at(position).weights;
   }
@@ -35,10 +35,10 @@ class AxisWeights {
   std::vector<Rows> rows_;  // for each position
 };
 
-/// The table (side, side, width), resized to an image's patches.
+/// A position table (side, side, width) that is resized to an image's patches.
 class ResizedPositions {
  public:
-  /// `table` must outlive it.
+  /// `table` must outlive this object.
   ResizedPositions(std::span<const float> table, std::int64_t side, std::int64_t width,
                    const PatchGrid& grid);
 

@@ -10,12 +10,12 @@ namespace {
 
 constexpr float kI8Max = 127.0F;
 
-float largest(std::span<const float> row) {
-  float peak = 0;
+float max_magnitude(std::span<const float> row) {
+  float magnitude = 0;
   for (const float value : row) {
-    peak = std::max(peak, std::abs(value));
+    magnitude = std::max(magnitude, std::abs(value));
   }
-  return peak;
+  return magnitude;
 }
 
 std::int8_t to_i8(float value) {
@@ -41,7 +41,7 @@ RoundedLinear round_to_i8(const LinearWeights& weights) {
       scale = weights.rounded_scale[o];
     } else {
       const auto row = weights.weight.subspan(o * in, in);
-      const float peak = largest(row);
+      const float peak = max_magnitude(row);
       scale = peak > 0 ? peak / kI8Max : 1.0F;
       const float inverse = 1.0F / scale;
       std::ranges::transform(row, stored, [&](float value) { return to_i8(value * inverse); });
@@ -50,7 +50,7 @@ RoundedLinear round_to_i8(const LinearWeights& weights) {
       rounded.sum[o] += stored[i];
     }
     rounded.scale[o] = scale * weights.input.scale;
-    if (weights.input.offset != 0) {  // the product is computed with the stored numbers
+    if (weights.input.offset != 0) {  // the product uses the stored numbers, without the offset
       rounded.bias[o] += static_cast<float>(
           double{rounded.scale[o]} *
           static_cast<double>(std::int64_t{weights.input.offset} * rounded.sum[o]));
@@ -68,7 +68,7 @@ LinearWeights FoldedPatchEmbed::projection() const {
 }
 
 FoldedPatchEmbed fold_pixels(const PatchEmbedWeights& weights, DType pixels, std::int64_t depth) {
-  constexpr double kMiddle = 127.5;  // middle of the range of pixels
+  constexpr double kMiddle = 127.5;  // the middle of the pixels' range
   const auto in = static_cast<std::size_t>(weights.projection.in);
   const auto out = static_cast<std::size_t>(weights.projection.out);
   const auto row = static_cast<std::size_t>(depth);

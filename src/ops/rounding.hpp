@@ -19,12 +19,12 @@ struct RoundedLinear {
   std::vector<std::int32_t> sum;    // [out]: sums of the weights
 };
 
-/// Uses the rounded weights from calibration if there are any; otherwise rounds, so that the
-/// largest magnitude of a row becomes 127.
+/// Returns the rounded weights from calibration if there are any; otherwise rounds the weights with
+/// a scale per row that maps the row's largest magnitude to 127.
 [[nodiscard]] RoundedLinear round_to_i8(const LinearWeights& weights);
 
-/// Subtracted from every pixel before a float product: the results, -128 to 127, are exact in bf16,
-/// too, and give smaller rounding errors.
+/// The value subtracted from every pixel before a float product: the results, -128 to 127, are
+/// exact even in bf16, and cause smaller rounding errors.
 inline constexpr int kPixelCentre = 128;
 
 /// The patch embedding for unnormalised pixels: the normalisation v * scale + shift of each channel
@@ -36,7 +36,7 @@ struct FoldedPatchEmbed {
   std::vector<float> no_bias;   // [hidden]
   std::vector<float> position;  // [tokens, hidden], with the bias and the product with the shift
 
-  /// Views of the projection, valid as long as this object.
+  /// Returns views of the projection, valid during the lifetime of this object.
   [[nodiscard]] LinearWeights projection() const;
 };
 

@@ -18,39 +18,39 @@ namespace fovea::pipeline {
 /// One input of a batch.
 struct Slot {
   std::string name;
-  int width = 0;  // of the original image, oriented
+  int width = 0;  // of the original image after orientation
   int height = 0;
-  bool lost_range = false;  // see image::Image
-  std::size_t bytes = 0;    // of its pixels
-  PatchGrid grid = {};      // of a NaFlex model, whose images have sizes of their own
-  std::optional<io::FileStamp> file = {};  // see IndexLine
-  std::string sha256 = {};                 // see IndexLine
-  bool known = false;  // ContentCheck knows what is in the file, so it was not decoded
-  std::string error;   // when not empty, this input has no row
+  bool lost_range = false;                 // as in image::Image
+  std::size_t bytes = 0;                   // the size of the pixels
+  PatchGrid grid = {};                     // the patches of the image, for a NaFlex model
+  std::optional<io::FileStamp> file = {};  // as in IndexLine
+  std::string sha256 = {};                 // as in IndexLine
+  bool is_known = false;  // not decoded, since ContentCheck::is_known() accepted its contents
+  std::string error;      // when not empty, the input has failed and has no row
 
   [[nodiscard]] bool failed() const { return !error.empty(); }
-  /// Whether the slot has pixels to encode.
-  [[nodiscard]] bool has_pixels() const { return !failed() && !known; }
+  /// Returns whether the slot has pixels to encode.
+  [[nodiscard]] bool has_pixels() const { return !failed() && !is_known; }
 };
 
-/// Consecutive inputs. Batches are cut by inputs, failed ones included, never by time or by
-/// success, so that a resumed job computes the same batches as an uninterrupted one.
+/// Consecutive inputs. The boundaries of batches depend only on the number of inputs, including
+/// failed ones, so that a resumed job computes the same batches as an uninterrupted one.
 struct Batch {
-  HostBuffer pixels;                  // a part per slot; one image after the other once compact
-  AlignedBuffer<std::byte> results;   // [capacity] of what Encode gives; one per slot with pixels
-  std::vector<std::byte> converted;   // embeddings as they are stored
+  HostBuffer pixels;                  // one part per slot; compact() removes the gaps
+  AlignedBuffer<std::byte> results;   // [capacity] results of Encode, one per slot with pixels
+  std::vector<std::byte> converted;   // the results in the dtype of the output
   std::span<const std::byte> stored;  // rows for the output: `converted`, `results`, or pixels
-  std::vector<Slot> slots;            // capacity of them; `count` in use
+  std::vector<Slot> slots;            // [capacity]; the first `count` are in use
   std::size_t count = 0;
-  std::size_t pending = 0;       // of those, still being decoded
-  std::size_t rows = 0;          // of those, with pixels; set by compact()
-  std::size_t bytes = 0;         // of their pixels, likewise
-  std::vector<PatchGrid> grids;  // of those, likewise
+  std::size_t pending = 0;       // slots that are still being decoded
+  std::size_t rows = 0;          // slots with pixels; set by compact()
+  std::size_t bytes = 0;         // the size of the packed pixels; set by compact()
+  std::vector<PatchGrid> grids;  // one per packed image; set by compact()
   bool sealed = false;           // no more inputs will be added
-  bool broken = false;           // a worker ended the job while it prepared one of these
+  bool broken = false;           // the job failed while an input of this batch was prepared
   std::uint64_t names = 0;       // hash over the names of all inputs up to the last of this batch
 
-  /// Packs the images without gaps at the start of `pixels`, and counts them. `slot_bytes`: the
+  /// Moves the images to the start of `pixels` without gaps, and counts them. `slot_bytes`: the
   /// distance between slots.
   void compact(std::size_t slot_bytes);
   /// Returns the images packed by compact().

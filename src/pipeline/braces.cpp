@@ -1,4 +1,4 @@
-// Parses brace patterns into parts; name(i) reads i as a mixed-radix number over them.
+// Parses brace patterns into parts; name(i) reads i as a mixed-radix number with a digit per part.
 #include "pipeline/braces.hpp"
 
 #include <algorithm>
@@ -23,27 +23,28 @@ bool BracePattern::parse_range(std::string_view body, Range& range) {
   }
   const std::string_view first = body.substr(0, dots);
   const std::string_view last = body.substr(dots + 2);
-  constexpr std::size_t kMaxDigits = 18;  // which cannot overflow
-  const auto least = parse_number<std::uint64_t>(first);
-  const auto greatest = parse_number<std::uint64_t>(last);
-  if (!least || !greatest || std::max(first.size(), last.size()) > kMaxDigits) {
+  constexpr std::size_t kMaxDigits = 18;  // so that the count cannot overflow
+  const auto first_number = parse_number<std::uint64_t>(first);
+  const auto last_number = parse_number<std::uint64_t>(last);
+  if (!first_number || !last_number || std::max(first.size(), last.size()) > kMaxDigits) {
     return false;
   }
-  range.first = *least;
-  range.last = *greatest;
-  const auto padded = [](std::string_view text) { return text.size() > 1 && text.front() == '0'; };
-  range.width = padded(first) || padded(last) ? std::max(first.size(), last.size()) : 0;
+  range.first = *first_number;
+  range.last = *last_number;
+  const auto is_padded = [](std::string_view text) {
+    return text.size() > 1 && text.front() == '0';
+  };
+  range.width = is_padded(first) || is_padded(last) ? std::max(first.size(), last.size()) : 0;
   return true;
 }
 
 BracePattern::BracePattern(std::string_view pattern) {
-  const std::string_view whole = pattern;
+  const std::string_view whole_pattern = pattern;
   std::string literal;
   const auto add = [&](Part part) {
-    const std::uint64_t count = count_of(part);
+    const std::uint64_t count = part_count(part);
     if (count > kMaxNames || count_ > kMaxNames / count) {
-      fail("{}: the braces stand for more than {} names, which is the limit", io::escape(whole),
-           kMaxNames);
+      fail("{}: the braces expand to more than {} names", io::escape(whole_pattern), kMaxNames);
     }
     count_ *= count;
     parts_.push_back(std::move(part));
@@ -60,8 +61,8 @@ BracePattern::BracePattern(std::string_view pattern) {
       continue;
     }
     if (body.find('{') != std::string_view::npos) {
-      fail("{}: braces inside braces are not supported; give the names one by one",
-           io::escape(whole));
+      fail("{}: nested braces are not supported; give the names one by one",
+           io::escape(whole_pattern));
     }
     if (!literal.empty()) {
       add(Alternatives{std::move(literal)});
@@ -86,7 +87,7 @@ BracePattern::BracePattern(std::string_view pattern) {
   }
 }
 
-std::uint64_t BracePattern::count_of(const Part& part) {
+std::uint64_t BracePattern::part_count(const Part& part) {
   if (const auto* range = std::get_if<Range>(&part)) {
     return range->count();
   }
@@ -97,7 +98,7 @@ std::string BracePattern::name(std::uint64_t index) const {
   std::uint64_t radix = count_;
   std::string text;
   for (const Part& part : parts_) {
-    radix /= count_of(part);
+    radix /= part_count(part);
     const std::uint64_t digit = index / radix;
     index %= radix;
     if (const auto* range = std::get_if<Range>(&part)) {

@@ -18,10 +18,10 @@ class BracePattern {
   /// Throws fovea::Error when groups are nested, or when there are more than 10^9 names.
   explicit BracePattern(std::string_view pattern);
 
-  /// Number of names; 1 when there is no group.
+  /// Returns the number of names; 1 when there is no group.
   [[nodiscard]] std::uint64_t count() const { return count_; }
   [[nodiscard]] bool has_groups() const { return has_groups_; }
-  /// The name with number `index`, in [0, count()).
+  /// Returns the name with number `index`, which is less than count().
   [[nodiscard]] std::string name(std::uint64_t index) const;
 
  private:
@@ -33,10 +33,10 @@ class BracePattern {
       return (first < last ? last - first : first - last) + 1;
     }
   };
-  using Alternatives = std::vector<std::string>;  // a literal is a single alternative
+  using Alternatives = std::vector<std::string>;  // one alternative for plain text
   using Part = std::variant<Alternatives, Range>;
 
-  [[nodiscard]] static std::uint64_t count_of(const Part& part);
+  [[nodiscard]] static std::uint64_t part_count(const Part& part);
   static bool parse_range(std::string_view body, Range& range);
 
   std::vector<Part> parts_;

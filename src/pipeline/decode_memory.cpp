@@ -8,11 +8,10 @@
 namespace fovea::pipeline {
 
 std::uint64_t default_decode_memory(int threads) {
-  // The memory to decode a typical photo, and the largest image.
-  constexpr std::uint64_t kPhoto = std::uint64_t{64} << 20;
-  constexpr std::uint64_t kLargest = std::uint64_t{1} << 30;
-  return std::min(memory_limit() / 2,
-                  std::max(kLargest, kPhoto * static_cast<std::uint64_t>(std::max(threads, 1))));
+  constexpr std::uint64_t kTypicalPhotoBytes = std::uint64_t{64} << 20;
+  constexpr std::uint64_t kLargestImageBytes = std::uint64_t{1} << 30;
+  const auto photos = static_cast<std::uint64_t>(std::max(threads, 1));
+  return std::min(memory_limit() / 2, std::max(kLargestImageBytes, kTypicalPhotoBytes * photos));
 }
 
 }  // namespace fovea::pipeline

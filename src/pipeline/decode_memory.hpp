@@ -9,11 +9,12 @@
 
 namespace fovea::pipeline {
 
-/// Returns half of the memory that this process may use, but at most the need of `threads` typical
-/// photos or of one image of the largest size.
+/// Returns half of the memory that this process may use, but no more than decoding takes: of one
+/// typical photo per thread, or of one image of the largest size if that is more.
 [[nodiscard]] std::uint64_t default_decode_memory(int threads);
 
-/// Two pools, taken from in this order, so that no two threads wait for each other.
+/// The memory pools for encoded and for decoded images. Every thread allocates from them in this
+/// order, so that no two threads wait for each other.
 class DecodeMemory {
  public:
   explicit DecodeMemory(std::uint64_t bytes) : encoded_(bytes / 4), decoded_(bytes / 4 * 3) {}

@@ -1,4 +1,4 @@
-// Patterns over paths, by fnmatch(3) between slashes.
+// Matches patterns with paths: each part between slashes by fnmatch(3).
 #include "pipeline/file_filter.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kAnyFolders = "**";
 
-// The parts of a path between slashes, without empty ones and ".".
+// Splits a path at its slashes. Empty parts and "." are dropped.
 std::vector<std::string> split(std::string_view path) {
   std::vector<std::string> parts;
   while (!path.empty()) {
@@ -29,18 +29,18 @@ std::vector<std::string> split(std::string_view path) {
   return parts;
 }
 
-std::string_view base_of(std::string_view path) {
+std::string_view base_name(std::string_view path) {
   return path.substr(path.find_last_of('/') + 1);
 }
 
 std::vector<GlobPattern> expand(const std::vector<std::string>& texts) {
-  constexpr std::uint64_t kMost = 10'000;
+  constexpr std::uint64_t kMaxPatterns = 10'000;
   std::vector<GlobPattern> patterns;
   for (const std::string& text : texts) {
     const BracePattern braces(text);
-    if (braces.count() > kMost) {
-      fail("the pattern \"{}\" stands for {} patterns; at most {} are allowed", io::escape(text),
-           braces.count(), kMost);
+    if (braces.count() > kMaxPatterns) {
+      fail("the pattern \"{}\" expands to {} patterns; at most {} are allowed", io::escape(text),
+           braces.count(), kMaxPatterns);
     }
     for (std::uint64_t index = 0; index < braces.count(); ++index) {
       patterns.emplace_back(braces.name(index));
@@ -59,11 +59,11 @@ bool any_matches(const std::vector<GlobPattern>& patterns, std::string_view path
 GlobPattern::GlobPattern(std::string_view text)
     : parts_(split(text)), folders_only_(text.ends_with('/')) {
   if (parts_.empty()) {
-    fail("the pattern \"{}\" names nothing; expected one such as \"*.gif\" or \"drafts/\"",
+    fail("the pattern \"{}\" has no name; expected one such as \"*.gif\" or \"drafts/\"",
          io::escape(text));
   }
   if (text.substr(0, text.size() - 1).find('/') == std::string_view::npos) {
-    parts_.insert(parts_.begin(), std::string(kAnyFolders));  // it matches at any depth
+    parts_.insert(parts_.begin(), std::string(kAnyFolders));  // a single name matches at any depth
   }
 }
 
@@ -72,23 +72,23 @@ bool GlobPattern::matches(std::string_view path, bool is_folder) const {
     return false;
   }
   const std::vector<std::string> names = split(path);
-  // After a mismatch, the last "**" takes one folder more.
+  // After a mismatch, the match resumes at the last "**", which then covers one more folder.
   constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   std::size_t part = 0;
   std::size_t name = 0;
   std::size_t last_any = kNone;
-  std::size_t taken = 0;
+  std::size_t resume_name = 0;
   while (name < names.size()) {
     if (part < parts_.size() && parts_[part] == kAnyFolders) {
       last_any = part++;
-      taken = name;
+      resume_name = name;
     } else if (part < parts_.size() &&
                ::fnmatch(parts_[part].c_str(), names[name].c_str(), FNM_CASEFOLD) == 0) {
       ++part;
       ++name;
     } else if (last_any != kNone) {
       part = last_any + 1;
-      name = ++taken;
+      name = ++resume_name;
     } else {
       return false;
     }
@@ -100,63 +100,64 @@ bool GlobPattern::matches(std::string_view path, bool is_folder) const {
 }
 
 FileFilter::FileFilter(const InputOptions& options)
-    : hidden_(options.hidden),
-      exclude_(expand(options.exclude)),
-      include_(expand(options.include)) {}
+    : reads_hidden_(options.hidden),
+      exclude_patterns_(expand(options.exclude)),
+      include_patterns_(expand(options.include)) {}
 
-FileFilter::Verdict FileFilter::folder(const Verdict& around, std::string_view path) const {
-  Verdict verdict = around;
-  if (!around.left_out.empty()) {
+FileFilter::Verdict FileFilter::folder(const Verdict& parent, std::string_view path) const {
+  Verdict verdict = parent;
+  if (!parent.left_out.empty()) {
     return verdict;
   }
-  if (any_matches(exclude_, path, true)) {
+  if (any_matches(exclude_patterns_, path, true)) {
     verdict.left_out = kExcludedKind;
-  } else if (!hidden_) {
-    const std::string_view name = base_of(path);
-    verdict.left_out = kind_of_folder(name);
+  } else if (!reads_hidden_) {
+    const std::string_view name = base_name(path);
+    verdict.left_out = folder_kind(name);
     if (verdict.left_out.empty() && name.starts_with('.')) {
       verdict.left_out = kHiddenKind;
     }
   }
-  verdict.included = around.included || any_matches(include_, path, true);
+  verdict.included = parent.included || any_matches(include_patterns_, path, true);
   return verdict;
 }
 
-std::string_view FileFilter::file(const Verdict& around, std::string_view path, bool wanted) const {
-  if (!around.left_out.empty()) {
-    return around.left_out;
+std::string_view FileFilter::file(const Verdict& parent, std::string_view path,
+                                  bool has_input_extension) const {
+  if (!parent.left_out.empty()) {
+    return parent.left_out;
   }
-  if (any_matches(exclude_, path, false)) {
+  if (any_matches(exclude_patterns_, path, false)) {
     return kExcludedKind;
   }
-  const std::string_view name = base_of(path);
-  const std::string_view kind = kind_of(name);
+  const std::string_view name = base_name(path);
+  const std::string_view kind = file_kind(name);
   if (kind == kSystemKind) {
     return kind;
   }
-  if (!hidden_ && name.starts_with('.')) {
+  if (!reads_hidden_ && name.starts_with('.')) {
     return kHiddenKind;
   }
-  if (!wanted) {
-    return kind == kImageKind ? kExcludedKind : kind;  // an image of another --image-key
+  if (!has_input_extension) {
+    return kind == kImageKind ? kExcludedKind : kind;  // an image that --image-key does not select
   }
-  return around.included || any_matches(include_, path, false) ? "" : kExcludedKind;
+  return parent.included || any_matches(include_patterns_, path, false) ? "" : kExcludedKind;
 }
 
-std::string_view FileFilter::member(std::string_view path, bool wanted) const {
+std::string_view FileFilter::member(std::string_view path, bool has_input_extension) const {
   const std::vector<std::string> parts = split(path);
   Verdict verdict = top();
-  std::string so_far;
+  std::string prefix;
   for (std::size_t part = 0; part < parts.size(); ++part) {
-    so_far += (part == 0 ? "" : "/") + parts[part];
+    prefix += (part == 0 ? "" : "/") + parts[part];
     if (part + 1 == parts.size()) {
-      return file(verdict, so_far, wanted);
+      return file(verdict, prefix, has_input_extension);
     }
     if (parts[part] != "..") {
-      verdict = folder(verdict, so_far);
+      verdict = folder(verdict, prefix);
     }
   }
-  return wanted ? "" : kOtherKind;
+  return has_input_extension ? "" : kOtherKind;
 }
 
 }  // namespace fovea::pipeline

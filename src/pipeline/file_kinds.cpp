@@ -1,4 +1,4 @@
-// Tables of file kinds by extension and name.
+// Tables of file kinds by extension and by name.
 #include "pipeline/file_kinds.hpp"
 
 #include <algorithm>
@@ -12,12 +12,12 @@ namespace fovea::pipeline {
 namespace {
 
 struct KindRow {
-  std::string_view kind;   // empty: each ending is a kind of its own
-  std::string_view names;  // in lower case, each between spaces
+  std::string_view kind;   // empty: each name is its own kind
+  std::string_view names;  // in lower case, with separators between them
 };
 
-constexpr KindRow kEndings[] = {
-    {kImageKind,  // a line per format, with the names of its stereo pairs, panoramas and others
+constexpr KindRow kExtensionKinds[] = {
+    {kImageKind,  // a line per format, including the extensions of stereo pairs and panoramas
      "jpg jpeg jpe jfif jfi jif pjpeg pjp mpo jps insp "
      "png apng pns "
      "webp gif bmp dib "
@@ -27,7 +27,7 @@ constexpr KindRow kEndings[] = {
     {kImageKind,
      "3fr arw cr2 cr3 crw dcr dng erf fff gpr iiq k25 kdc mef mos mrw nef nrw orf ori pef raf rw2 "
      "rwl sr2 srf srw x3f"},
-    // Images that are not read: users want to know exactly which.
+    // Image formats that Fovea does not read; each is reported by its own extension.
     {"",
      "svg svgz psd psb jxl jp2 j2k jpx jpf ico icns exr hdr eps ai xcf kra tga dds pcx ppm pgm pbm "
      "pnm wmf emf djvu heics avifs"},
@@ -41,21 +41,21 @@ constexpr KindRow kEndings[] = {
      "pdf doc docx odt rtf xls xlsx ods ppt pptx odp epub mobi pages numbers key md htm html tex "
      "ps"},
     {kArchiveKind,
-     "tar tgz tbz2 txz tzst gz bz2 xz zst zip 7z rar cbz cbr iso dmg"},  // .tar.gz and so on, too
+     "tar tgz tbz2 txz tzst gz bz2 xz zst zip 7z rar cbz cbr iso dmg"},  // "gz" covers .tar.gz
     {"data",
      "csv tsv jsonl ndjson parquet arrow npy npz h5 hdf5 db sqlite sqlite3 lrcat pkl pt pth "
      "safetensors"},
 };
 
-// Whole names of files. The resource forks "._x" of macOS are of this kind, too.
-constexpr KindRow kFiles[] = {
+// Whole names of files. file_kind() adds the resource forks "._x" of macOS.
+constexpr KindRow kFileKinds[] = {
     {kSystemKind,
      "thumbs.db ehthumbs.db desktop.ini picasa.ini .picasa.ini .ds_store .localized .nomedia "
      ".directory icon\r zbthumbnail.info"},
 };
 
-// Folders with names of their own, which mean the same everywhere; separated by '/'.
-constexpr KindRow kFolders[] = {
+// Names of folders that operating systems and storage devices create, separated by '/'.
+constexpr KindRow kFolderKinds[] = {
     {kThumbnailKind, "@eadir/@__thumb/.@__thumb/.thumbnails/.thumbs"},
     {kDeletedKind, "#recycle/@recycle/$recycle.bin/.trash/.trashes"},
     {kSystemKind, "lost+found/system volume information/__macosx"},
@@ -64,7 +64,7 @@ constexpr KindRow kFolders[] = {
 using KindByName = std::unordered_map<std::string_view, std::string_view>;
 
 template <std::size_t rows>
-KindByName by_name(const KindRow (&table)[rows], char separator) {
+KindByName kinds_by_name(const KindRow (&table)[rows], char separator) {
   KindByName kinds;
   for (const KindRow& row : table) {
     for (std::string_view rest = row.names; !rest.empty();) {
@@ -77,15 +77,15 @@ KindByName by_name(const KindRow (&table)[rows], char separator) {
 }
 
 std::string_view find(const KindByName& kinds, const std::string& name) {
-  const auto found = kinds.find(name);
-  return found == kinds.end() ? "" : found->second;
+  const auto entry = kinds.find(name);
+  return entry == kinds.end() ? "" : entry->second;
 }
 
 }  // namespace
 
-std::string_view kind_of(std::string_view name) {
-  static const KindByName endings = by_name(kEndings, ' ');
-  static const KindByName files = by_name(kFiles, ' ');
+std::string_view file_kind(std::string_view name) {
+  static const KindByName endings = kinds_by_name(kExtensionKinds, ' ');
+  static const KindByName files = kinds_by_name(kFileKinds, ' ');
   if (name.starts_with("._")) {
     return kSystemKind;
   }
@@ -99,8 +99,8 @@ std::string_view kind_of(std::string_view name) {
   return kind.empty() ? kOtherKind : kind;
 }
 
-std::string_view kind_of_folder(std::string_view name) {
-  static const KindByName folders = by_name(kFolders, '/');
+std::string_view folder_kind(std::string_view name) {
+  static const KindByName folders = kinds_by_name(kFolderKinds, '/');
   return find(folders, lower_case(name));
 }
 

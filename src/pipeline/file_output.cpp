@@ -1,4 +1,4 @@
-// FileOutput writes three atomic files.
+// FileOutput: writes an array, its index and its errors as three atomic files.
 #include <memory>
 #include <string>
 
@@ -33,7 +33,7 @@ void FileOutput::append(const Batch& batch, std::span<const std::byte> rows) {
     if (slot.failed()) {
       errors += format_error_line(slot.name, slot.error);
     } else {
-      index += format_index_line(line_of(rows_++, slot));
+      index += format_index_line(make_index_line(rows_++, slot));
     }
   }
   array_.write(rows);
@@ -44,15 +44,15 @@ void FileOutput::append(const Batch& batch, std::span<const std::byte> rows) {
 void FileOutput::finish() {
   const std::string final_header = header();
   array_.write_at(0, std::as_bytes(std::span(final_header)));
-  // An older array is removed first, so that a killed run never leaves it beside a new index.
+  // An older array is removed first, so that a killed run never leaves it next to a new index.
   array_.remove_old();
   errors_.commit();
   index_.commit();
   array_.commit();
   if (!folder_->is_in_place()) {
     fail(
-        "{}: was moved or replaced while the job ran; the output is in the folder that had this "
-        "name before",
+        "{}: the folder was moved or replaced while the job ran; the output is in the folder that "
+        "had this name before",
         io::escape(folder_->path().native()));
   }
 }

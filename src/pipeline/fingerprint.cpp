@@ -1,4 +1,4 @@
-// Fingerprints: SHA-256 over all data that determines the output.
+// Computes fingerprints: SHA-256 over the data that determines an output.
 #include "pipeline/fingerprint.hpp"
 
 #include <algorithm>
@@ -19,9 +19,9 @@
 namespace fovea::pipeline {
 namespace {
 
-constexpr std::size_t kHead = std::size_t{1} << 20;
-constexpr std::size_t kStride = std::size_t{256} << 10;
-constexpr std::size_t kSample = std::size_t{4} << 10;
+constexpr std::size_t kHeadBytes = std::size_t{1} << 20;
+constexpr std::size_t kSampleStride = std::size_t{256} << 10;
+constexpr std::size_t kSampleBytes = std::size_t{4} << 10;
 constexpr std::uint64_t kMaxSamples = 32768;
 
 std::vector<std::filesystem::path> weight_files(const std::filesystem::path& folder) {
@@ -37,9 +37,9 @@ std::vector<std::filesystem::path> weight_files(const std::filesystem::path& fol
   if (error) {
     fail("{}: cannot read the folder: {}", io::escape(folder.native()), error.message());
   }
-  const auto whole = folder / "model.safetensors";
-  if (std::ranges::find(files, whole) != files.end()) {
-    return {whole};
+  const auto single_file = folder / "model.safetensors";
+  if (std::ranges::find(files, single_file) != files.end()) {
+    return {single_file};
   }
   std::ranges::sort(files);
   return files;
@@ -52,7 +52,7 @@ void NameHash::add(std::string_view name) {
   for (const char c : name) {
     value_ = (value_ ^ static_cast<unsigned char>(c)) * kPrime;
   }
-  value_ *= kPrime;  // the NUL byte
+  value_ *= kPrime;  // adds the NUL byte after the name
 }
 
 std::string model_fingerprint(const std::filesystem::path& folder,
@@ -63,7 +63,7 @@ std::string model_fingerprint(const std::filesystem::path& folder,
   if (!calibration.empty()) {
     files.push_back(calibration);
   }
-  std::vector<std::byte> buffer(kHead);
+  std::vector<std::byte> buffer(kHeadBytes);
   for (const std::filesystem::path& path : files) {
     const io::File file(path);
     hash.add(fmt::format("\n{} {}\n", path.filename().native(), file.size()));
@@ -74,11 +74,11 @@ std::string model_fingerprint(const std::filesystem::path& folder,
       file.read_at(offset, part);
       hash.add(part);
     };
-    add(0, kHead);
-    // The size of a sparse file may be larger than any model, so the number of samples is bounded.
-    const std::uint64_t stride = std::max<std::uint64_t>(kStride, file.size() / kMaxSamples);
-    for (std::uint64_t offset = kHead; offset < file.size(); offset += stride) {
-      add(offset, kSample);
+    add(0, kHeadBytes);
+    // A sparse file may claim any size, so the number of samples is limited.
+    const std::uint64_t stride = std::max<std::uint64_t>(kSampleStride, file.size() / kMaxSamples);
+    for (std::uint64_t offset = kHeadBytes; offset < file.size(); offset += stride) {
+      add(offset, kSampleBytes);
     }
   }
   return hash.hex();

@@ -11,8 +11,8 @@
 
 namespace fovea::pipeline {
 
-/// A hash over a sequence of names, which can be continued from its value (64-bit FNV-1a, each name
-/// followed by a NUL byte). It detects changes, but does not withstand an adversary.
+/// A hash over a sequence of names: 64-bit FNV-1a, with a NUL byte after each name. It can be
+/// continued from its value. It detects accidental changes, but is not cryptographic.
 class NameHash {
  public:
   NameHash() = default;
@@ -24,13 +24,13 @@ class NameHash {
   std::uint64_t value_ = 0xcbf29ce484222325U;
 };
 
-/// SHA-256, in hexadecimal, of the architecture and the weights of a model folder: config.json
-/// whole; then for each weight file (model.safetensors, or the shards in byte-wise order of their
-/// names, and last the calibration that is used with them, if there is one) its size, its first
-/// MiB, and the first 4 KiB of every 256 KiB. Reading a sample keeps the start-up time of a large
-/// model short; it notices other weights, other shapes and every fine-tuning, but not a change
-/// confined to the bytes between the samples. Throws fovea::Error when a file cannot be read;
-/// Interrupted when `stop` is set.
+/// Returns the SHA-256, in hexadecimal, of the architecture and a sample of the weights of a model
+/// folder: all of config.json; then for each weight file its size, its first MiB, and the first
+/// 4 KiB of every 256 KiB. The weight files are model.safetensors, or else the shards in byte-wise
+/// order of their names, followed by `calibration` if it is not empty. Sampling keeps the start-up
+/// time of a large model short. It detects other weights, other shapes and any fine-tuning, but not
+/// a change confined to the bytes between the samples. Throws fovea::Error when a file cannot be
+/// read; Interrupted when `stop` is set.
 [[nodiscard]] std::string model_fingerprint(const std::filesystem::path& folder,
                                             const std::filesystem::path& calibration = {},
                                             StopFlag stop = {});

@@ -1,4 +1,4 @@
-// FolderOutput: resumable shards of embeddings.
+// FolderOutput: writes embeddings files that a later run can resume.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -41,58 +41,59 @@ FolderOutput::FolderOutput(std::shared_ptr<const io::Folder> folder, const JobId
     return;
   }
   finish_replacement(folder_);
-  const std::optional<Manifest> there = read_there();
-  if (!there || (!there->state.finished && there->state.inputs == 0 && !there->state.retrying)) {
-    return;  // nothing is lost: the folder is empty, or its job has done no input
+  const std::optional<Manifest> existing = read_existing_manifest();
+  if (!existing ||
+      (!existing->state.finished && existing->state.inputs == 0 && !existing->state.retrying)) {
+    return;  // nothing to resume: there is no output, or its job has processed no input
   }
-  const std::vector<std::string> different = differences(there->identity, identity);
-  if (!different.empty()) {
-    fail("{}: holds the output of another job: {}; choose another output or pass {}", shown(),
-         fmt::join(different, ", "), option_words("overwrite"));
+  const std::vector<std::string> mismatches = differences(existing->identity, identity);
+  if (!mismatches.empty()) {
+    fail("{}: holds the output of another job: {}; choose another output or pass {}",
+         display_path(), fmt::join(mismatches, ", "), option_words("overwrite"));
   }
-  manifest_.state = there->state;
-  manifest_.last_update = there->last_update;
-  manifest_.identity.model = there->identity.model;
-  manifest_.identity.working_folder = there->identity.working_folder;
-  manifest_.identity.missing = there->identity.missing;
-  if (there->state.finished) {
-    manifest_.version = there->version;
+  manifest_.state = existing->state;
+  manifest_.last_update = existing->last_update;
+  manifest_.identity.model = existing->identity.model;
+  manifest_.identity.working_folder = existing->identity.working_folder;
+  manifest_.identity.missing = existing->identity.missing;
+  if (existing->state.finished) {
+    manifest_.version = existing->version;
   }
-  found_ = true;
-  if (there->version < kFirstSummedVersion && !there->state.finished) {
+  exists_ = true;
+  if (existing->version < kFirstSummedVersion && !existing->state.finished) {
     fail(
         "{}: was begun by an earlier version of Fovea, which kept no checksums, so it cannot be "
         "resumed; let that version finish it, choose another output or pass {}",
-        shown(), option_words("overwrite"));
+        display_path(), option_words("overwrite"));
   }
   try {
-    if (there->version < kFirstSummedVersion) {
-      prove_unsummed(*folder_, *there, stop);
+    if (existing->version < kFirstSummedVersion) {
+      prove_unsummed(*folder_, *existing, stop);
     } else {
-      proof_ = prove(*folder_, *there, &lock_, stop);
+      proof_ = prove(*folder_, *existing, &lock_, stop);
     }
   } catch (const Error& error) {
     rethrow_unless_finding(error);
     fail(
         "{}; cannot resume this output: `fovea check {} --repair` keeps what can be proven, "
         "{} starts again",
-        error.what(), shown(), option_words("overwrite"));
+        error.what(), display_path(), option_words("overwrite"));
   }
   remove_leftovers(*folder_, manifest_.state.finished);
 }
 
-std::string FolderOutput::shown(const std::string& name) const {
+std::string FolderOutput::display_path(const std::string& name) const {
   return io::escape(name.empty() ? folder_->path().native() : (*folder_ / name).native());
 }
 
-std::optional<Manifest> FolderOutput::read_there() const {
+std::optional<Manifest> FolderOutput::read_existing_manifest() const {
   if (folder_->has(kManifestFile)) {
     try {
       return parse_manifest(StoredFile(*folder_, kManifestFile).text(kMaxManifestBytes));
     } catch (const Error& error) {
       rethrow_unless_finding(error);
       fail("{}: {}; try `fovea check {} --repair`, choose another output or pass {}",
-           shown(kManifestFile), error.what(), shown(), option_words("overwrite"));
+           display_path(kManifestFile), error.what(), display_path(), option_words("overwrite"));
     }
   }
   const std::vector<std::string> names = folder_->list();
@@ -103,16 +104,17 @@ std::optional<Manifest> FolderOutput::read_there() const {
     fail(
         "{}: holds {} but no manifest.json, so it cannot be resumed; try `fovea check {} "
         "--repair`, choose another output or pass {}",
-        shown(), io::escape(*other), shown(), option_words("overwrite"));
+        display_path(), io::escape(*other), display_path(), option_words("overwrite"));
   }
   return std::nullopt;
 }
 
 void FolderOutput::remove_all() {
-  // The manifest goes first: without it, what is left is never taken for a resumable output.
+  // The manifest is removed first: without it, the remaining files are never taken for a resumable
+  // output if this process is killed.
   for (const std::string name : {kManifestFile, kErrorsFile, kRetryingFile, kJournalFile}) {
     folder_->remove(name);
-    folder_->remove(partial(name));
+    folder_->remove(partial_name(name));
   }
   for (const std::string& name : folder_->list()) {
     if (is_shard_file(name)) {
@@ -135,7 +137,7 @@ RetryNames FolderOutput::retry_names() const {
     try {
       ++names[parse_error_source(line)];
     } catch (const Error& error) {
-      fail("{}: line {}: {}; nothing was changed", file.shown(), number, error.what());
+      fail("{}: line {}: {}; nothing was changed", file.display_path(), number, error.what());
     }
   });
   return names;
@@ -146,7 +148,7 @@ void FolderOutput::begin_retry() {
     fail(
         "{}: was finished by an earlier version of Fovea, which kept no checksums; let that "
         "version try the failed inputs again, or pass {}",
-        shown(), option_words("overwrite"));
+        display_path(), option_words("overwrite"));
   }
   manifest_.version = kManifestVersion;
   JobState& state = manifest_.state;
@@ -166,15 +168,15 @@ void FolderOutput::begin_retry() {
 void FolderOutput::begin() {
   const JobState& state = manifest_.state;
   if (state.retrying && !folder_->has(kRetryingFile)) {
-    folder_->rename(kErrorsFile, kRetryingFile);  // an earlier run was killed inside begin_retry()
+    folder_->rename(kErrorsFile, kRetryingFile);  // a run was killed inside begin_retry()
   }
   for (const std::string& name : uncounted_files(*folder_, layout_, state)) {
     folder_->remove(name);
   }
-  if (!found_) {
-    folder_->remove_folder(kUpdateFolder);  // of a merge that was killed
+  if (!exists_) {
+    folder_->remove_folder(kUpdateFolder);  // left by a merge that was killed
   }
-  // A run killed within finish() may have renamed this file already.
+  // A run that was killed in finish() may have renamed this file already.
   if (state.errors_bytes == 0) {
     folder_->remove(kErrorsFile);
   }
@@ -192,8 +194,8 @@ void FolderOutput::begin() {
   if (summary.retries() < state.retries) {
     journal_->write(format_journal_line(RetryRecord{.number = state.retries}));
   } else if (summary.state() != nullptr) {
-    stated_inputs_ = summary.state()->inputs;
-    stated_ = format_journal_line(*summary.state()) == format_journal_line(state);
+    journaled_inputs_ = summary.state()->inputs;
+    is_state_journaled_ = format_journal_line(*summary.state()) == format_journal_line(state);
   }
   if (state.open_rows > 0) {
     open_files();
@@ -203,7 +205,7 @@ void FolderOutput::begin() {
 
 void FolderOutput::open_files() {
   const JobState& state = manifest_.state;
-  ShardFile::Kept kept;
+  ShardFile::KeptPart kept;
   if (state.open_rows > 0) {
     kept = {.data_bytes = state.open_bytes,
             .index_bytes = state.index_bytes,
@@ -217,12 +219,12 @@ void FolderOutput::commit_files() {
   JobState& state = manifest_.state;
   const FileRecord record = shard_->commit(state.open_rows);
   folder_->sync();
-  lock_.remember(layout_, record);
+  lock_.record(layout_, record);
   shard_.reset();
   journal_->write(format_journal_line(record));
   state.shards += 1;
   state.open_rows = 0;
-  stated_ = false;
+  is_state_journaled_ = false;
 }
 
 std::string FolderOutput::json_rows(std::span<const Slot* const> slots,
@@ -230,7 +232,7 @@ std::string FolderOutput::json_rows(std::span<const Slot* const> slots,
   fmt::memory_buffer text;
   std::uint64_t row = manifest_.state.open_rows;
   for (const Slot* slot : slots) {
-    std::string line = format_index_line(line_of(row++, *slot));
+    std::string line = format_index_line(make_index_line(row++, *slot));
     line.resize(line.size() - std::string_view("}\n").size());
     fmt::format_to(std::back_inserter(text), "{}, \"embedding\": [", line);
     for (std::int64_t column = 0; column < manifest_.identity.dimension; ++column) {
@@ -243,7 +245,7 @@ std::string FolderOutput::json_rows(std::span<const Slot* const> slots,
         value = to_float(half);
       }
       rows = rows.subspan(size_of(layout_.dtype()));
-      // The shortest text that reads back as the same float32.
+      // The default format is the shortest text that reads back as the same float32.
       fmt::format_to(std::back_inserter(text), "{}{}", column == 0 ? "" : ", ", value);
     }
     fmt::format_to(std::back_inserter(text), "]}}\n");
@@ -261,7 +263,7 @@ void FolderOutput::append_rows(std::span<const Slot* const> slots,
   if (layout_.has_index()) {
     std::uint64_t row = state.open_rows;
     for (const Slot* slot : slots) {
-      lines += format_index_line(line_of(row++, *slot));
+      lines += format_index_line(make_index_line(row++, *slot));
     }
   } else {
     lines = json_rows(slots, rows);
@@ -273,48 +275,48 @@ void FolderOutput::append_rows(std::span<const Slot* const> slots,
 
 void FolderOutput::append(const Batch& batch, std::span<const std::byte> rows) {
   JobState& state = manifest_.state;
-  std::vector<const Slot*> good;
+  std::vector<const Slot*> embedded;
   std::string errors;
   std::size_t failed = 0;
   for (const Slot& slot : std::span(batch.slots).first(batch.count)) {
     if (slot.failed()) {
       errors += format_error_line(slot.name, slot.error);
       ++failed;
-    } else if (!slot.known) {
-      good.push_back(&slot);
+    } else if (!slot.is_known) {
+      embedded.push_back(&slot);
       state.lost_range += slot.lost_range ? 1 : 0;
     }
   }
   state.failed += failed;
   errors_->write(errors);
-  bool committed = false;
-  for (std::span<const Slot* const> rest = good; !rest.empty();) {
-    const std::uint64_t room = manifest_.identity.shard_rows - state.open_rows;
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(room, rest.size()));
+  bool has_committed = false;
+  for (std::span<const Slot* const> rest = embedded; !rest.empty();) {
+    const std::uint64_t free_rows = manifest_.identity.shard_rows - state.open_rows;
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(free_rows, rest.size()));
     append_rows(rest.first(count), rows.first(count * layout_.row_bytes()));
     rest = rest.subspan(count);
     rows = rows.subspan(count * layout_.row_bytes());
     if (state.open_rows == manifest_.identity.shard_rows) {
       commit_files();
-      committed = true;
+      has_committed = true;
     }
   }
   // A checkpoint may count the inputs of a batch only after the whole batch is written.
-  state.inputs += good.size() + failed;
+  state.inputs += embedded.size() + failed;
   state.names = batch.names;
   dirty_ = true;
-  stated_ = false;
-  if (committed || state.inputs - stated_inputs_ >= kStateInputs) {
+  is_state_journaled_ = false;
+  if (has_committed || state.inputs - journaled_inputs_ >= kStateInputs) {
     write_state();
   }
-  if (committed) {
+  if (has_committed) {
     checkpoint();
   } else {
     idle();
   }
 }
 
-// The lengths and sums of the files that are being written.
+// Records the sizes and checksums of the files that are being written in the state.
 void FolderOutput::measure_files() {
   JobState& state = manifest_.state;
   const SummedFile* const index = shard_ ? shard_->index() : nullptr;
@@ -331,13 +333,13 @@ void FolderOutput::measure_files() {
 void FolderOutput::write_state() {
   measure_files();
   journal_->write(format_journal_line(manifest_.state));
-  stated_inputs_ = manifest_.state.inputs;
-  stated_ = true;
+  journaled_inputs_ = manifest_.state.inputs;
+  is_state_journaled_ = true;
 }
 
 void FolderOutput::checkpoint() {
-  // Checkpoints take at most a tenth of this thread's time, on a disk of any speed.
-  constexpr int kIntervalsPerCost = 10;
+  // The interval grows on a slow disk, so that checkpoints take at most a tenth of the time.
+  constexpr int kMinIntervalRatio = 10;
   const Clock::time_point start = Clock::now();
   measure_files();
   if (shard_) {
@@ -348,7 +350,7 @@ void FolderOutput::checkpoint() {
   write_manifest();
   lock_.flush();
   last_checkpoint_ = Clock::now();
-  interval_ = std::max(min_interval_, kIntervalsPerCost * (last_checkpoint_ - start));
+  interval_ = std::max(min_interval_, kMinIntervalRatio * (last_checkpoint_ - start));
   dirty_ = false;
 }
 
@@ -371,18 +373,18 @@ void FolderOutput::set_left_out(const FileCounts& left_out) {
 void FolderOutput::add_lost(std::string_view name, std::string_view error) {
   errors_->write(format_error_line(name, error));
   ++manifest_.state.failed;
-  stated_ = false;
+  is_state_journaled_ = false;
 }
 
 void FolderOutput::finish() {
   JobState& state = manifest_.state;
   if (!shard_ && state.shards == 0) {
-    open_files();  // without any row the output is an empty array
+    open_files();  // an output without rows still has one file, with an empty array
   }
   if (shard_) {
     commit_files();
   }
-  if (!stated_) {
+  if (!is_state_journaled_) {
     write_state();
   }
   measure_files();
@@ -398,14 +400,14 @@ void FolderOutput::finish() {
     state.all_inputs = state.inputs;
     state.all_names = state.names;
   }
-  const bool retried = std::exchange(state.retrying, false);
+  const bool was_retry = std::exchange(state.retrying, false);
   state.finished = true;
   write_manifest();
-  if (retried) {
+  if (was_retry) {
     folder_->remove(kRetryingFile);
   }
   lock_.flush();
-  demand_in_place();
+  check_in_place();
 }
 
 void FolderOutput::replace(Replacement& replacement, const Manifest& manifest,
@@ -413,18 +415,18 @@ void FolderOutput::replace(Replacement& replacement, const Manifest& manifest,
   replacement.commit(manifest);
   manifest_ = manifest;
   for (const FileRecord& record : records) {
-    lock_.remember(layout_, record);
+    lock_.record(layout_, record);
   }
   lock_.flush();
-  demand_in_place();
+  check_in_place();
 }
 
-void FolderOutput::demand_in_place() const {
+void FolderOutput::check_in_place() const {
   if (!folder_->is_in_place()) {
     fail(
-        "{}: was moved or replaced while the job ran; the finished output is in the folder that "
-        "had this name before",
-        shown());
+        "{}: the folder was moved or replaced while the job ran; the finished output is in the "
+        "folder that had this name before",
+        display_path());
   }
 }
 

@@ -1,4 +1,4 @@
-// Lists image files below a folder, depth first, in byte-wise order of their paths.
+// FolderSource: lists image files below a folder, depth first, in byte-wise order of their paths.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -23,13 +23,13 @@
 namespace fovea::pipeline {
 namespace {
 
-// The names of one folder, sorted. They share one string, because a folder may hold millions.
+// The sorted names in one folder. They share one string, because a folder may hold millions.
 class Listing {
  public:
   void add(std::string_view name, bool folder) {
     starts_.push_back(names_.size());
     names_ += name;
-    // A folder sorts as "name/...", so that whole paths come in byte-wise order.
+    // The slash puts a folder where its paths belong in byte-wise order.
     names_ += folder ? "/" : "";
     names_ += '\0';
   }
@@ -37,7 +37,7 @@ class Listing {
     std::ranges::sort(starts_, [this](std::size_t a, std::size_t b) { return at(a) < at(b); });
   }
   [[nodiscard]] bool done() const { return next_ == starts_.size(); }
-  /// The next name; that of a folder ends in '/'.
+  /// Returns the next name; that of a folder ends in '/'.
   std::string_view take() { return at(starts_[next_++]); }
 
  private:
@@ -55,7 +55,7 @@ class FolderSource final : public Source {
     if (!path.ends_with('/')) {
       path += '/';
     }
-    top_ = path;
+    input_folder_ = path;
     enter(std::move(path), false, filter_.top());
   }
 
@@ -66,7 +66,7 @@ class FolderSource final : public Source {
       return true;
     }
     if (is_empty_ && left_out_ != nullptr) {
-      left_out_->add_empty(top_);
+      left_out_->add_empty_folder(input_folder_);
     }
     return false;
   }
@@ -74,8 +74,8 @@ class FolderSource final : public Source {
   bool find_next(Item& item, StopFlag stop) {
     for (;;) {
       stop.poll();
-      if (!failure_.error.empty()) {
-        item = std::exchange(failure_, Item{});
+      if (!failed_folder_.error.empty()) {
+        item = std::exchange(failed_folder_, Item{});
         return true;
       }
       if (stack_.empty()) {
@@ -91,9 +91,9 @@ class FolderSource final : public Source {
       path += name;
       if (name.ends_with('/')) {
         const std::string folder = path.substr(0, path.size() - 1);
-        const bool by_link = level.by_link || is_link(folder);
+        const bool has_link = level.has_link || is_link(folder);
         const FileFilter::Verdict verdict = filter_.folder(level.verdict, relative(folder));
-        enter(std::move(path), by_link, verdict);
+        enter(std::move(path), has_link, verdict);
         continue;
       }
       item = Item{};
@@ -108,17 +108,17 @@ class FolderSource final : public Source {
     std::string path;  // ends in '/'
     FolderId id;
     FileFilter::Verdict verdict;
-    bool is_output = false;  // the job writes into it
-    bool by_link = false;    // whether some part of the path is a link
+    bool is_output = false;  // whether the job writes into this folder
+    bool has_link = false;   // whether some part of the path is a link
     Listing listing;
   };
 
-  // The path below the folder that was given.
+  // Returns the path relative to the input folder.
   [[nodiscard]] std::string_view relative(const std::string& path) const {
-    return std::string_view(path).substr(top_.size());
+    return std::string_view(path).substr(input_folder_.size());
   }
 
-  void count(std::string_view kind, std::string_view path) {
+  void count_left_out(std::string_view kind, std::string_view path) {
     if (left_out_ != nullptr) {
       left_out_->add_file(kind, path);
     }
@@ -130,9 +130,9 @@ class FolderSource final : public Source {
       throw ResourceError(io::escape(path) + ": " + error);
     }
     if (verdict.left_out.empty()) {
-      failure_ = failed_item(path, error);
+      failed_folder_ = failed_item(path, error);
     } else {
-      count(verdict.left_out, path);
+      count_left_out(verdict.left_out, path);
     }
   }
 
@@ -141,7 +141,7 @@ class FolderSource final : public Source {
     return ::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode);
   }
 
-  void enter(std::string path, bool by_link, const FileFilter::Verdict& verdict) {
+  void enter(std::string path, bool has_link, const FileFilter::Verdict& verdict) {
     const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
     struct stat info{};
     if (!folder || ::fstat(::dirfd(folder.get()), &info) != 0) {
@@ -149,16 +149,16 @@ class FolderSource final : public Source {
       return;
     }
     const FolderId id(info.st_dev, info.st_ino);
-    // Links to a parent folder are not followed, since that would never end.
+    // Links to a parent folder are not followed, since the listing would never end.
     if (std::ranges::find(stack_, id, &Level::id) != stack_.end()) {
       return;
     }
-    // Each folder is read once, even if several links or mounts lead to it; under its path without
-    // links, if there is one.
+    // Each folder is read once, even if several links or mounts lead to it: under its path without
+    // links, if it has one.
     if (verdict.left_out.empty() &&
-        ((by_link && is_read_without_link(path)) || !read_.insert(id).second)) {
+        ((has_link && is_read_without_link(path)) || !folders_read_.insert(id).second)) {
       if (left_out_ != nullptr) {
-        left_out_->add_linked(path);
+        left_out_->add_linked_folder(path);
       }
       return;
     }
@@ -166,7 +166,7 @@ class FolderSource final : public Source {
                 .id = id,
                 .verdict = verdict,
                 .is_output = left_out_ != nullptr && left_out_->is_output_folder(info),
-                .by_link = by_link,
+                .has_link = has_link,
                 .listing = {}};
     errno = 0;
     while (const dirent* entry = ::readdir(folder.get())) {
@@ -180,28 +180,30 @@ class FolderSource final : public Source {
     stack_.push_back(std::move(level));
   }
 
-  // Whether a folder that was reached by a link is also read by a path without links.
+  // Returns whether a folder that was reached through a link is also read under a path without
+  // links.
   [[nodiscard]] bool is_read_without_link(const std::string& path) {
     std::error_code error;
     const std::string folder = std::filesystem::canonical(path, error).native();
-    if (real_top_.empty()) {
-      real_top_ = std::filesystem::canonical(top_, error).native();
-      real_top_ += real_top_.ends_with('/') ? "" : "/";
+    if (real_input_folder_.empty()) {
+      real_input_folder_ = std::filesystem::canonical(input_folder_, error).native();
+      real_input_folder_ += real_input_folder_.ends_with('/') ? "" : "/";
     }
-    if (error || !folder.starts_with(real_top_)) {
+    if (error || !folder.starts_with(real_input_folder_)) {
       return false;
     }
-    const std::string_view below = std::string_view(folder).substr(real_top_.size());
+    const std::string_view relative_path =
+        std::string_view(folder).substr(real_input_folder_.size());
     FileFilter::Verdict verdict = filter_.top();
     for (std::size_t end = 0; end != std::string_view::npos && verdict.left_out.empty();) {
-      end = below.find('/', end + 1);
-      verdict = filter_.folder(verdict, below.substr(0, end));
+      end = relative_path.find('/', end + 1);
+      verdict = filter_.folder(verdict, relative_path.substr(0, end));
     }
     return verdict.left_out.empty();
   }
 
-  // Lists a folder or an input, and counts everything else. Links in what is left out are not
-  // followed, so that counting it always ends.
+  // Lists a folder or an input, and counts everything else. Links below folders that are left out
+  // are not followed, so that counting always ends.
   void add(DIR& folder, const dirent& entry, Level& level) {
     const std::string_view name = entry.d_name;
     if (name == "." || name == ".." || (level.is_output && left_out_->is_output(name))) {
@@ -221,25 +223,25 @@ class FolderSource final : public Source {
     }
     std::string_view left_out;
     if (!is_folder) {
-      left_out = filter_.file(level.verdict, relative(path), kind_of(name) == kImageKind);
+      left_out = filter_.file(level.verdict, relative(path), file_kind(name) == kImageKind);
     } else if (is_link) {
       left_out = filter_.folder(level.verdict, relative(path)).left_out;
     }
     if (left_out.empty()) {
       level.listing.add(name, is_folder);
     } else {
-      count(left_out, path);
+      count_left_out(left_out, path);
     }
   }
 
   FileFilter filter_;
   LeftOut* left_out_;
-  std::string top_;  // the path of the folder that was given, with a '/'
+  std::string input_folder_;  // ends in '/'
   bool is_empty_ = true;
   std::vector<Level> stack_;
-  std::string real_top_;  // the same without links, once it is needed
-  std::set<FolderId> read_;
-  Item failure_;
+  std::string real_input_folder_;  // input_folder_ without links; set when first needed
+  std::set<FolderId> folders_read_;
+  Item failed_folder_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Writes JSON lines directly, because their spacing is part of the format, and reads them by
+// Formats JSON lines directly, because their spacing is part of the format, and parses them with
 // nlohmann-json.
 #include "pipeline/index_line.hpp"
 
@@ -18,17 +18,17 @@ namespace {
 using nlohmann::json;
 
 json parse_object(std::string_view text) {
-  // A name of 1 MiB, as long as lists take them, is shorter with all its bytes escaped.
+  // A name of 1 MiB, the maximum in a list, is shorter even when all its bytes are escaped.
   constexpr std::size_t kMaxBytes = std::size_t{8} << 20;
   if (text.size() > kMaxBytes) {
-    fail("has {} bytes, but at most {} are expected", text.size(), kMaxBytes);
+    fail("the line has {} bytes, more than the limit of {}", text.size(), kMaxBytes);
   }
-  // The callback keeps the tree shallow: a line of 10^6 brackets must not exhaust the stack.
+  // The callback limits the depth, so that a line of 10^6 brackets does not exhaust the stack.
   constexpr int kMaxDepth = 16;
-  const auto shallow = [](int depth, json::parse_event_t /*event*/, json& /*parsed*/) {
+  const auto is_depth_allowed = [](int depth, json::parse_event_t /*event*/, json& /*parsed*/) {
     return depth < kMaxDepth;
   };
-  json object = json::parse(text, shallow, false);
+  json object = json::parse(text, is_depth_allowed, false);
   if (!object.is_object()) {
     fail("not a JSON object");
   }
@@ -36,19 +36,20 @@ json parse_object(std::string_view text) {
 }
 
 PatchGrid read_patches(const json& object) {
-  constexpr int kMost = 1 << 16;  // patches of an image
-  const auto found = object.find("patches");
-  if (found == object.end()) {
+  constexpr int kMaxSide = 1 << 16;
+  const auto patches = object.find("patches");
+  if (patches == object.end()) {
     return {};
   }
   const auto is_side = [](const json& value) {
     return value.is_number_unsigned() && value.get<std::uint64_t>() >= 1 &&
-           value.get<std::uint64_t>() <= kMost;
+           value.get<std::uint64_t>() <= kMaxSide;
   };
-  if (!found->is_array() || found->size() != 2 || !is_side((*found)[0]) || !is_side((*found)[1])) {
-    fail("\"patches\" is not a list of two numbers from 1 to {}", kMost);
+  if (!patches->is_array() || patches->size() != 2 || !is_side((*patches)[0]) ||
+      !is_side((*patches)[1])) {
+    fail("\"patches\" is not a list of two numbers from 1 to {}", kMaxSide);
   }
-  return {.height = (*found)[0].get<int>(), .width = (*found)[1].get<int>()};
+  return {.height = (*patches)[0].get<int>(), .width = (*patches)[1].get<int>()};
 }
 
 }  // namespace
@@ -98,24 +99,24 @@ std::string with_error_source(std::string_view text, std::string_view source) {
 std::string parse_input_line(std::string_view text) {
   const json object = parse_object(text);
   std::string name;
-  int found = 0;
+  int key_count = 0;
   for (const char* key : {"path", "image", "source"}) {
     if (object.contains(key)) {
-      ++found;
+      ++key_count;
       name = read_text(object, key);
       if (std::string_view(key) == "source") {
         name = io::unescape(name);
       }
     }
   }
-  if (found == 0) {
-    fail("has none of the keys \"path\", \"image\" and \"source\"");
+  if (key_count == 0) {
+    fail("the line has none of the keys \"path\", \"image\" and \"source\"");
   }
-  if (found > 1) {
-    fail("has {} of the keys \"path\", \"image\" and \"source\"; expected one", found);
+  if (key_count > 1) {
+    fail("the line has {} of the keys \"path\", \"image\" and \"source\"; expected one", key_count);
   }
   if (name.empty() || name.find('\0') != std::string::npos) {
-    fail("the name of the image is empty or holds a NUL byte");
+    fail("the name of the image is empty or contains a NUL byte");
   }
   return name;
 }

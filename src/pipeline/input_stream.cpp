@@ -11,7 +11,7 @@ InputStream::InputStream(std::unique_ptr<Source> source, std::uint64_t shard_ind
                          std::uint64_t shard_count)
     : source_(std::move(source)), shard_index_(shard_index), shard_count_(shard_count) {
   if (shard_count == 0 || shard_index >= shard_count) {
-    fail("invalid shard {}/{}; the first number counts from 0 and is less than the second",
+    fail("invalid shard {}/{}; the first number must be from 0 to one less than the second",
          shard_index, shard_count);
   }
 }
@@ -25,7 +25,7 @@ bool InputStream::has_inputs(StopFlag stop) {
 }
 
 bool InputStream::select(Item& item, StopFlag stop) {
-  const auto take = [&] {
+  const auto take_next = [&] {
     if (!first_) {
       return source_->next(item, stop);
     }
@@ -33,18 +33,18 @@ bool InputStream::select(Item& item, StopFlag stop) {
     first_.reset();
     return true;
   };
-  while (take()) {
+  while (take_next()) {
     if (number_++ % shard_count_ != shard_index_) {
       continue;
     }
-    if (only_) {
-      const auto found = only_->find(item.name);
-      if (found == only_->end() || found->second == 0) {
+    if (retry_names_) {
+      const auto entry = retry_names_->find(item.name);
+      if (entry == retry_names_->end() || entry->second == 0) {
         continue;
       }
-      --found->second;
+      --entry->second;
     }
-    if (wanted_ && !wanted_(item)) {
+    if (predicate_ && !predicate_(item)) {
       continue;
     }
     names_.add(item.name);
@@ -61,10 +61,10 @@ bool InputStream::next(Item& item, const Limits& limits) {
   return true;
 }
 
-RetryNames InputStream::lost() const {
+RetryNames InputStream::missing_names() const {
   RetryNames names;
-  if (only_) {
-    for (const auto& [name, count] : *only_) {
+  if (retry_names_) {
+    for (const auto& [name, count] : *retry_names_) {
       if (count > 0) {
         names.emplace(name, count);
       }
@@ -75,29 +75,29 @@ RetryNames InputStream::lost() const {
 
 void InputStream::skip(std::uint64_t count, std::uint64_t expected, StopFlag stop) {
   Item item;
-  for (std::uint64_t passed = 0; passed < count; ++passed) {
+  for (std::uint64_t skipped = 0; skipped < count; ++skipped) {
     if (!select(item, stop)) {
       fail(
-          "the inputs have changed since this output was begun: {} were done, but there are only "
-          "{} now",
-          count, passed);
+          "the inputs have changed since this output was begun: {} were processed, but there are "
+          "only {} now",
+          count, skipped);
     }
   }
   if (names_.value() != expected) {
     fail(
-        "the inputs have changed since this output was begun: the first {}, which were done, have "
-        "other names or another order now",
+        "the inputs have changed since this output was begun: the first {}, which were processed, "
+        "have other names or another order now",
         count);
   }
 }
 
 std::uint64_t InputStream::skip_rest(StopFlag stop) {
   Item item;
-  std::uint64_t passed = 0;
+  std::uint64_t skipped = 0;
   while (select(item, stop)) {
-    ++passed;
+    ++skipped;
   }
-  return passed;
+  return skipped;
 }
 
 }  // namespace fovea::pipeline

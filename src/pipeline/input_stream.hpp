@@ -1,4 +1,4 @@
-// InputStream: the inputs of this job's share, numbered and fingerprinted.
+// InputStream: the inputs that a job processes, numbered and fingerprinted.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +14,28 @@
 
 namespace fovea::pipeline {
 
-/// Names to be tried again, and how often each failed.
+/// Names of inputs to be tried again, and how often each of them failed.
 using RetryNames = std::map<std::string, std::uint64_t, std::less<>>;
 
-/// The inputs of a Source that are selected: one shard of them, or those that failed before.
+/// The selected inputs of a Source: one shard of them, or those of the shard that failed before.
 class InputStream {
  public:
   InputStream(std::unique_ptr<Source> source, std::uint64_t shard_index, std::uint64_t shard_count);
 
-  /// Whether the source has an input at all, selected or not. To be called before the first is
-  /// taken.
+  /// Returns whether the source has any input, selected or not. Must be called before the first
+  /// input is taken.
   [[nodiscard]] bool has_inputs(StopFlag stop);
 
-  /// Selects only these inputs of the shard. To be called before the first is taken.
-  void select_only(RetryNames names) { only_ = std::move(names); }
+  /// Selects only these inputs of the shard. Must be called before the first input is taken.
+  void select_only(RetryNames names) { retry_names_ = std::move(names); }
 
-  /// Selects only those inputs of the shard for which `wanted` is true. It is called once with
-  /// each, in their order, by whoever takes inputs. To be called before the first is taken.
-  void select_if(std::function<bool(const Item&)> wanted) { wanted_ = std::move(wanted); }
+  /// Selects only those inputs of the shard for which `predicate` returns true. It is called once
+  /// per input, in order, on the thread that takes inputs. Must be called before the first input is
+  /// taken.
+  void select_if(std::function<bool(const Item&)> predicate) { predicate_ = std::move(predicate); }
 
-  /// The next selected input, with its bytes where they must be read in order. False at the end.
-  /// Throws Interrupted, as the others do, when `stop` is set.
+  /// Takes the next selected input, with its bytes where they must be read in order. Returns false
+  /// at the end. Throws Interrupted, as the functions below do, when the stop flag is set.
   bool next(Item& item, const Limits& limits = {});
 
   /// Skips the first `count` selected inputs without reading them. Throws fovea::Error when
@@ -44,11 +45,11 @@ class InputStream {
   /// Skips all remaining inputs and returns their number.
   std::uint64_t skip_rest(StopFlag stop = {});
 
-  /// The names to be tried again that did not occur, and how often. To be called at the end of the
-  /// inputs.
-  [[nodiscard]] RetryNames lost() const;
+  /// Returns the names of select_only() that did not occur among the inputs, and how often they are
+  /// missing. Must be called at the end of the inputs.
+  [[nodiscard]] RetryNames missing_names() const;
 
-  /// Hash over the names of the inputs passed so far.
+  /// Returns the hash over the names of the inputs so far.
   [[nodiscard]] const NameHash& names() const { return names_; }
 
  private:
@@ -58,8 +59,8 @@ class InputStream {
   std::optional<Item> first_;  // taken by has_inputs()
   std::uint64_t shard_index_;
   std::uint64_t shard_count_;
-  std::optional<RetryNames> only_;
-  std::function<bool(const Item&)> wanted_;
+  std::optional<RetryNames> retry_names_;
+  std::function<bool(const Item&)> predicate_;
   std::uint64_t number_ = 0;
   NameHash names_;
 };

@@ -38,7 +38,7 @@ std::string list_path(const std::string& input) {
   return input == "-" ? input : input.substr(1);
 }
 
-// The lines of a .jsonl file, each of which names an image file.
+// The image files that a .jsonl file names, one per line.
 class JsonlSource final : public Source {
  public:
   explicit JsonlSource(const std::string& path) : Source(path, true), lines_(path, '\n') {}
@@ -64,13 +64,13 @@ class JsonlSource final : public Source {
   std::string line_;
 };
 
-// Thrown when inputs are only counted, for an input that takes too long to count.
+// Thrown while inputs are only counted, for an input that takes too long to count.
 struct Uncountable {};
 
 // Opens a name of the command line or of a list: either an image or a source of images.
 class Opener {
  public:
-  /// `left_out` may be null.
+  /// `left_out` may be null. `counting`: the inputs are only counted.
   Opener(const InputOptions& options, const Preprocessing& preprocessing, LeftOut* left_out,
          bool counting)
       : options_(options),
@@ -79,10 +79,10 @@ class Opener {
         left_out_(left_out),
         counting_(counting) {}
 
-  /// Returns the source that `name` stands for, or null after setting `item` to the one image.
+  /// Returns a source for `name`; null when it is a single image, which is then in `item`.
   [[nodiscard]] std::unique_ptr<Source> open(const std::string& name, Item& item) const {
     if (name.find('\0') != std::string::npos) {
-      item = failed_item(name, "the name of a file cannot hold a NUL byte");
+      item = failed_item(name, "the name of a file cannot contain a NUL byte");
       return nullptr;
     }
     struct stat info{};
@@ -98,7 +98,7 @@ class Opener {
     try {
       const bool is_array = name.ends_with(".npy");
       if (is_array || name.ends_with(".jsonl")) {
-        (void)io::open_regular_file(name);  // throws for pipes, which only lists may be
+        (void)io::open_regular_file(name);  // throws for pipes, which only lists can be read from
         if (is_array) {
           return make_npy_source(name, preprocessing_);
         }
@@ -124,7 +124,7 @@ class Opener {
 };
 
 // Passes on the items of a source until it ends.
-class Inner {
+class NestedSource {
  public:
   void enter(std::unique_ptr<Source> source) { source_ = std::move(source); }
   [[nodiscard]] bool next(Item& item, StopFlag stop) {
@@ -144,7 +144,7 @@ class Inner {
   std::unique_ptr<Source> source_;
 };
 
-// The lines of a list, each of which names an image file, folder or archive.
+// The inputs that a list names, one image file, folder or archive per line.
 class ListSource final : public Source {
  public:
   ListSource(const std::string& path, bool null_separated, const Opener& opener)
@@ -159,7 +159,7 @@ class ListSource final : public Source {
       lines_.emplace(path_, null_separated_ ? '\0' : '\n');
     }
     for (;;) {
-      if (inner_.next(item, stop)) {
+      if (nested_.next(item, stop)) {
         return true;
       }
       if (!lines_->next(line_, stop)) {
@@ -172,17 +172,17 @@ class ListSource final : public Source {
       if (!opened) {
         return true;
       }
-      inner_.enter(std::move(opened));
+      nested_.enter(std::move(opened));
     }
   }
-  void do_load(Item& item, const Limits& limits) override { inner_.load(item, limits); }
+  void do_load(Item& item, const Limits& limits) override { nested_.load(item, limits); }
 
   std::string path_;
   const Opener& opener_;
   bool null_separated_;
   std::optional<io::LineReader> lines_;
   std::string line_;
-  Inner inner_;
+  NestedSource nested_;
 };
 
 // All inputs of a job.
@@ -191,12 +191,12 @@ class InputsSource final : public Source {
   InputsSource(const InputOptions& options, const Preprocessing& preprocessing, LeftOut* left_out,
                bool counting)
       : options_(options), opener_(options_, preprocessing, left_out, counting) {
-    int standard_inputs = 0;
+    int standard_input_count = 0;
     for (const std::string& input : options_.inputs) {
-      standard_inputs += is_list(input) && list_path(input) == "-" ? 1 : 0;
+      standard_input_count += is_list(input) && list_path(input) == "-" ? 1 : 0;
       check(input, preprocessing);
     }
-    if (standard_inputs > 1) {
+    if (standard_input_count > 1) {
       fail("the standard input (-) can be given only once");
     }
   }
@@ -204,20 +204,20 @@ class InputsSource final : public Source {
  private:
   bool do_next(Item& item, StopFlag stop) override {
     for (;;) {
-      if (inner_.next(item, stop)) {
+      if (nested_.next(item, stop)) {
         return true;
       }
       if (!pattern_) {
-        if (input_ == options_.inputs.size()) {
+        if (input_index_ == options_.inputs.size()) {
           return false;
         }
-        const std::string& input = options_.inputs[input_++];
+        const std::string& input = options_.inputs[input_index_++];
         if (is_list(input)) {
-          inner_.enter(
+          nested_.enter(
               std::make_unique<ListSource>(list_path(input), options_.null_separated, opener_));
           continue;
         }
-        if (exists(input)) {  // braces in it are part of the name
+        if (exists(input)) {  // braces in the name of an existing file are taken literally
           if (open(input, item)) {
             return true;
           }
@@ -236,23 +236,23 @@ class InputsSource final : public Source {
     }
   }
 
-  void do_load(Item& item, const Limits& limits) override { inner_.load(item, limits); }
+  void do_load(Item& item, const Limits& limits) override { nested_.load(item, limits); }
 
-  // True when `name` is itself an input, which is then in `item`.
+  // Opens a source for `name`. Returns true when it is a single image, which is then in `item`.
   bool open(const std::string& name, Item& item) {
     std::unique_ptr<Source> opened = opener_.open(name, item);
     const bool is_input = !opened;
-    inner_.enter(std::move(opened));
+    nested_.enter(std::move(opened));
     return is_input;
   }
 
-  // A name that does not exist is probably mistyped, so it is an error before any work.
+  // Throws for a name that does not exist: it is probably mistyped, so the job must not begin.
   static void check(const std::string& input, const Preprocessing& preprocessing) {
     if (input.empty() || input.find('\0') != std::string::npos) {
-      fail("an input's name is empty or holds a NUL byte");
+      fail("the name of an input is empty or contains a NUL byte");
     }
     if (is_list(input)) {
-      // The list is not opened, because that would disturb the writer of a pipe.
+      // The list is not opened, because that would disturb the writer of a named pipe.
       if (list_path(input) != "-" && ::access(list_path(input).c_str(), R_OK) != 0) {
         fail("{}: cannot read the list: {}", io::escape(list_path(input)), std::strerror(errno));
       }
@@ -273,10 +273,10 @@ class InputsSource final : public Source {
 
   InputOptions options_;
   Opener opener_;
-  std::size_t input_ = 0;
+  std::size_t input_index_ = 0;
   std::optional<BracePattern> pattern_;
   std::uint64_t pattern_index_ = 0;
-  Inner inner_;
+  NestedSource nested_;
 };
 
 class SyntheticSource final : public Source {
@@ -296,7 +296,7 @@ class SyntheticSource final : public Source {
     item.width = preprocessing_.width;
     item.height = preprocessing_.height;
     if (preprocessing_.keeps_proportions()) {
-      const image::TargetSize photo = image::usual_photo(item.number);
+      const image::TargetSize photo = image::typical_photo_size(item.number);
       item.width = photo.width;
       item.height = photo.height;
     }
@@ -314,12 +314,12 @@ std::unique_ptr<Source> make_source(const InputOptions& options, const Preproces
                                     LeftOut* left_out) {
   if (options.synthetic > 0) {
     if (!options.inputs.empty()) {
-      fail("synthetic images and inputs exclude each other");
+      fail("synthetic images cannot be combined with inputs");
     }
     return std::make_unique<SyntheticSource>(options.synthetic, preprocessing);
   }
   if (options.inputs.empty()) {
-    fail("there are no inputs: name image files, folders, lists or archives");
+    fail("no inputs are given: name image files, folders, lists or archives");
   }
   return std::make_unique<InputsSource>(options, preprocessing, left_out, false);
 }
@@ -334,14 +334,14 @@ bool can_be_read_again(const InputOptions& options) {
 
 std::optional<std::uint64_t> count_inputs(const InputOptions& options,
                                           const Preprocessing& preprocessing, StopFlag stop) {
-  const auto share = [&](std::uint64_t all) {
+  const auto shard_size = [&](std::uint64_t all) {
     return all / options.shard_count + (options.shard_index < all % options.shard_count ? 1 : 0);
   };
   if (options.synthetic > 0) {
-    return share(options.synthetic);
+    return shard_size(options.synthetic);
   }
   if (!can_be_read_again(options)) {
-    return std::nullopt;  // only the job reads them
+    return std::nullopt;  // the list is a pipe, which only the job may read
   }
   try {
     InputsSource source(options, preprocessing, nullptr, true);
@@ -350,11 +350,11 @@ std::optional<std::uint64_t> count_inputs(const InputOptions& options,
     while (source.next(item, stop)) {
       ++all;
     }
-    return share(all);
+    return shard_size(all);
   } catch (const Uncountable&) {
     return std::nullopt;
   } catch (const Error&) {
-    return std::nullopt;  // stopped, or an error that the job meets, too, and reports
+    return std::nullopt;  // stopped, or an error that the job itself will report
   }
 }
 

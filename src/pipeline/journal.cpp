@@ -1,4 +1,4 @@
-// Writes and reads lines of checksums.jsonl.
+// Formats and parses lines of checksums.jsonl.
 #include "pipeline/journal.hpp"
 
 #include <type_traits>
@@ -11,7 +11,7 @@
 namespace fovea::pipeline {
 namespace {
 
-// The fields of each kind of line, for a FieldWriter or a FieldReader.
+// Passes the fields of a record to a FieldWriter or a FieldReader.
 template <typename Json>
 void visit_fields(const Json& json, auto& record) {
   using Record = std::remove_cvref_t<decltype(record)>;
@@ -68,7 +68,7 @@ std::string format_journal_line(const JournalLine& line) {
         }
       },
       line);
-  json["check"] = format_hash(io::Digest::head_of(json.dump()));
+  json["check"] = format_hash(io::Digest::sha256_head(json.dump()));
   return json.dump() + "\n";
 }
 
@@ -81,7 +81,7 @@ JournalLine parse_journal_line(std::string_view text) {
   std::string expected = format_journal_line(line);
   expected.pop_back();
   if (text != expected) {
-    fail("was altered after it was written: its checksum does not match");
+    fail("the line was altered after it was written: its checksum does not match");
   }
   return line;
 }

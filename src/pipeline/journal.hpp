@@ -11,15 +11,15 @@
 
 namespace fovea::pipeline {
 
-// Each line is a JSON object whose last key, "check", is a checksum over the line itself. The file
-// begins with the job; then it grows by a line per complete embeddings file, a state per
-// kStateInputs inputs, and a line where --retry-failed begins.
+// Each line is a JSON object whose last key, "check", is a checksum over the line itself. The first
+// line is the identity of the job. One line follows for each complete embeddings file, one for the
+// state after every kStateInputs inputs, and one at the beginning of each --retry-failed.
 
-/// A state is written at the end of the batch in which this many inputs since the last state are
-/// done, so that states do not depend on interruptions.
+/// The number of inputs between states. A state is written at the end of the batch that reaches it,
+/// so that the states do not depend on interruptions.
 inline constexpr std::uint64_t kStateInputs = 128;
 
-/// A complete embeddings file and its index. Sums are as in JobState.
+/// A complete embeddings file and its index. The checksums are as in JobState.
 struct FileRecord {
   std::uint64_t number = 0;
   std::uint64_t rows = 0;
@@ -29,21 +29,21 @@ struct FileRecord {
   std::uint64_t index_sum = 0;
 };
 
-/// The beginning of a pass over failed inputs, which are counted from 0 again.
+/// The beginning of a pass over failed inputs, whose inputs are counted from 0 again.
 struct RetryRecord {
-  std::uint64_t number = 0;  // from 1
+  std::uint64_t number = 0;  // the first pass has number 1
 };
 
-/// A JobState without its flags, all_* and journal_*: only the progress of the pass.
+/// A line. Of a JobState, only the progress of the pass: neither flags, all_* nor journal_*.
 using JournalLine = std::variant<JobIdentity, FileRecord, JobState, RetryRecord>;
 
-/// The line, with a newline.
+/// Returns the line, with a newline.
 [[nodiscard]] std::string format_journal_line(const JournalLine& line);
 
-/// Whether a line written by format_journal_line is a JobState.
+/// Returns whether a line made by format_journal_line() is a JobState.
 [[nodiscard]] bool is_state_line(std::string_view text);
 
-/// Parses a line without its newline. Throws fovea::Error when format_journal_line would not give
+/// Parses a line without its newline. Throws fovea::Error unless format_journal_line() would return
 /// exactly these bytes.
 [[nodiscard]] JournalLine parse_journal_line(std::string_view text);
 

@@ -1,4 +1,4 @@
-// Reads fields with strict types; get<> of nlohmann-json would convert between them.
+// Reads fields with strict types, whereas get<> of nlohmann-json converts between types.
 #include "pipeline/json_fields.hpp"
 
 #include <optional>
@@ -11,11 +11,11 @@
 namespace fovea::pipeline {
 
 const nlohmann::json& read_value(const nlohmann::json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end()) {
+  const auto entry = object.find(key);
+  if (entry == object.end()) {
     fail("\"{}\" is missing", key);
   }
-  return *found;
+  return *entry;
 }
 
 const nlohmann::json& read_object(const nlohmann::json& object, const char* key) {

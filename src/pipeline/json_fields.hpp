@@ -1,4 +1,4 @@
-// Fields of the JSON that Fovea writes for itself, read back strictly.
+// Fields of the JSON that Fovea writes and later reads back, with strict types.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace fovea::pipeline {
 
-// Each of these throws fovea::Error naming the key when it is missing or of another kind.
+// Each function throws fovea::Error naming the key when it is missing or has another type.
 [[nodiscard]] const nlohmann::json& read_value(const nlohmann::json& object, const char* key);
 [[nodiscard]] const nlohmann::json& read_object(const nlohmann::json& object, const char* key);
 /// Reads an integer from 0 to `limit`.
@@ -19,10 +19,10 @@ namespace fovea::pipeline {
 /// Reads a hash of 16 hexadecimal digits.
 [[nodiscard]] std::uint64_t read_hash(const nlohmann::json& object, const char* key);
 
-/// Formats a hash as read_hash reads it.
+/// Formats a hash for read_hash().
 [[nodiscard]] std::string format_hash(std::uint64_t value);
 
-/// Writes fields, as FieldReader reads them: one list of a record's fields serves both.
+/// Writes fields. A template that lists the fields of a record works with it and with FieldReader.
 class FieldWriter {
  public:
   explicit FieldWriter(nlohmann::ordered_json& json) : json_(json) {}

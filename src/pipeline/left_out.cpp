@@ -1,4 +1,4 @@
-// Counts by kind, and the message for inputs without any image.
+// Counts files by kind, and words the message for inputs without any image.
 #include "pipeline/left_out.hpp"
 
 #include <algorithm>
@@ -16,20 +16,20 @@
 namespace fovea::pipeline {
 namespace {
 
-constexpr std::size_t kEndingsShown = 6;
-constexpr std::size_t kLinkedShown = 3;
+constexpr std::size_t kMaxExtensionsShown = 6;
+constexpr std::size_t kMaxLinksShown = 3;
 
-std::string ending_of(std::string_view name) {
+std::string member_extension(std::string_view name) {
   const std::string_view base = name.substr(name.find_last_of('/') + 1);
-  const std::size_t dot = base.find('.');  // as --image-key takes it
-  return dot == std::string_view::npos ? "no ending" : std::string(base.substr(dot + 1));
+  const std::size_t dot = base.find('.');  // the first dot, as for --image-key
+  return dot == std::string_view::npos ? "no extension" : std::string(base.substr(dot + 1));
 }
 
 }  // namespace
 
 void LeftOut::add(std::string_view kind) {
-  const auto found = counts_.find(kind);
-  ++(found != counts_.end() ? found->second : counts_[std::string(kind)]);
+  const auto entry = counts_.find(kind);
+  ++(entry != counts_.end() ? entry->second : counts_[std::string(kind)]);
 }
 
 void LeftOut::add_file(std::string_view kind, std::string_view path) {
@@ -41,32 +41,32 @@ void LeftOut::add_file(std::string_view kind, std::string_view path) {
 
 void LeftOut::add_member(std::string_view kind, std::string_view name) {
   add(kind);
-  if (member_endings_.size() <= kEndingsShown) {
-    std::string ending = ending_of(name);
-    if (std::ranges::find(member_endings_, ending) == member_endings_.end()) {
-      member_endings_.push_back(std::move(ending));
+  if (member_extensions_.size() <= kMaxExtensionsShown) {
+    std::string extension = member_extension(name);
+    if (std::ranges::find(member_extensions_, extension) == member_extensions_.end()) {
+      member_extensions_.push_back(std::move(extension));
     }
   }
 }
 
-void LeftOut::add_linked(std::string_view folder) {
+void LeftOut::add_linked_folder(std::string_view folder) {
   add(kLinkedKind);
-  if (linked_.size() < kLinkedShown) {
-    linked_.emplace_back(folder);
+  if (linked_folders_.size() < kMaxLinksShown) {
+    linked_folders_.emplace_back(folder);
   }
 }
 
-void LeftOut::tell(JobReport& report, const JobControl& control) const {
+void LeftOut::report_to(JobReport& report, const JobControl& control) const {
   report.left_out = counts_;
-  if (!linked_.empty() && control.on_note) {
-    const std::uint64_t more = counts_.find(kLinkedKind)->second - linked_.size();
-    control.on_note(fmt::format("{}{} {}: what is in {} is read once, by the other name",
-                                io::escape(fmt::format("{}", fmt::join(linked_, ", "))),
+  if (!linked_folders_.empty() && control.on_note) {
+    const std::uint64_t more = counts_.find(kLinkedKind)->second - linked_folders_.size();
+    control.on_note(fmt::format("{}{} {}: the images in {} are read once, by the other name",
+                                io::escape(fmt::format("{}", fmt::join(linked_folders_, ", "))),
                                 more > 0 ? fmt::format(" and {} more", more) : "",
-                                linked_.size() > 1
+                                linked_folders_.size() > 1
                                     ? "lead to folders that are read by other names"
                                     : "leads to a folder that is read by another name",
-                                linked_.size() > 1 ? "them" : "it"));
+                                linked_folders_.size() > 1 ? "them" : "it"));
   }
 }
 
@@ -90,18 +90,19 @@ void LeftOut::fail_without_images(const InputOptions& input) const {
     const std::size_t slash = first_tar_.find_last_of('/');
     const std::string pattern =
         first_tar_.substr(0, slash + 1) + "*" + first_tar_.substr(first_tar_.find('.', slash));
-    text += fmt::format("; archives in folders are not read, name them: {}", io::escape(pattern));
+    text += fmt::format("; archives in folders are read only if you name them: {}",
+                        io::escape(pattern));
   }
-  if (!member_endings_.empty()) {
-    std::vector<std::string> shown = member_endings_;
-    if (shown.size() > kEndingsShown) {
-      shown.back() = "...";
+  if (!member_extensions_.empty()) {
+    std::vector<std::string> listed_extensions = member_extensions_;
+    if (listed_extensions.size() > kMaxExtensionsShown) {
+      listed_extensions.back() = "...";
     }
     text += fmt::format("; {}members of archives end in {}",
                         input.image_key.empty()
                             ? ""
                             : fmt::format("no member has the {}, ", option_words("image-key")),
-                        io::escape(fmt::format("{}", fmt::join(shown, ", "))));
+                        io::escape(fmt::format("{}", fmt::join(listed_extensions, ", "))));
   }
   if (counts_.contains(kHiddenKind) || counts_.contains(kThumbnailKind)) {
     text += fmt::format("; {} reads hidden files and thumbnails", option_words("hidden"));
@@ -120,8 +121,8 @@ std::string describe(const FileCounts& files) {
   });
   std::string text;
   for (auto& [kind, count] : kinds) {
-    // "1 archive"; but a kind may also be an ending: "1 heics".
-    if (count == 1 && kind.ends_with('s') && pipeline::kind_of("." + kind) != kind) {
+    // The singular of "archives" is "archive", but a kind may be an extension, such as "heics".
+    if (count == 1 && kind.ends_with('s') && pipeline::file_kind("." + kind) != kind) {
       kind.pop_back();
     }
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, kind);

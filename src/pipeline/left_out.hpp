@@ -1,4 +1,4 @@
-// LeftOut: counts what folders and archives hold beside inputs.
+// LeftOut: counts the files in folders and archives that are not inputs.
 #pragma once
 
 #include <filesystem>
@@ -12,33 +12,33 @@
 
 namespace fovea::pipeline {
 
-/// Counts the files in folders and archives that are not inputs. Not thread-safe: sources update it
-/// while they list.
+/// Counts the files in folders and archives that are not inputs. Sources update it while they list
+/// them. Not thread-safe.
 class LeftOut {
  public:
-  /// `output`: the output folder of the job, whose files are not counted, because they differ
-  /// between runs of the same job; empty when there is none.
+  /// `output`: the output of the job, or empty. Its files are not counted, because they differ
+  /// between runs of the same job.
   explicit LeftOut(std::filesystem::path output = {}) : output_(std::move(output)) {}
 
   void add_file(std::string_view kind, std::string_view path);
   void add_member(std::string_view kind, std::string_view name);
   /// Counts a link to a folder that is read by another name.
-  void add_linked(std::string_view folder);
-  /// Notes a folder among the inputs in which there was no input at all.
-  void add_empty(std::string_view folder) { empty_.emplace_back(folder); }
+  void add_linked_folder(std::string_view folder);
+  /// Notes an input folder that contains no input at all.
+  void add_empty_folder(std::string_view folder) { empty_folders_.emplace_back(folder); }
 
-  /// Whether this is the folder in which the job writes.
+  /// Returns whether this is the folder into which the job writes.
   [[nodiscard]] bool is_output_folder(const struct stat& folder) const;
-  /// Whether a file in that folder is one of those that the job writes.
+  /// Returns whether the job writes a file of this name into that folder.
   [[nodiscard]] bool is_output(std::string_view name) const;
 
   [[nodiscard]] const FileCounts& counts() const { return counts_; }
-  /// Adds the counts to the report, and emits notes on files that a user may miss.
-  void tell(JobReport& report, const JobControl& control) const;
+  /// Stores the counts in the report, and emits a note on linked folders that are not read twice.
+  void report_to(JobReport& report, const JobControl& control) const;
   /// Returns the names of empty folders, each ending in '/'.
-  [[nodiscard]] const std::vector<std::string>& empty_folders() const { return empty_; }
+  [[nodiscard]] const std::vector<std::string>& empty_folders() const { return empty_folders_; }
 
-  /// Throws fovea::Error for inputs without any image: says what they hold instead, and what to do.
+  /// Throws fovea::Error for inputs without any image: describes their files, and suggests options.
   [[noreturn]] void fail_without_images(const InputOptions& input) const;
 
  private:
@@ -46,10 +46,10 @@ class LeftOut {
 
   std::filesystem::path output_;
   FileCounts counts_;
-  std::vector<std::string> empty_;
-  std::vector<std::string> linked_;          // the first ones
-  std::string first_tar_;                    // in a folder
-  std::vector<std::string> member_endings_;  // the first ones
+  std::vector<std::string> empty_folders_;
+  std::vector<std::string> linked_folders_;     // the first ones
+  std::string first_tar_;                       // the first tar archive in a folder
+  std::vector<std::string> member_extensions_;  // the first ones
 };
 
 }  // namespace fovea::pipeline

@@ -1,4 +1,4 @@
-// The workers take inputs in order and decode them out of order, each into its slot.
+// Loader: workers take inputs in order and decode them concurrently, each into its slot.
 #include "pipeline/loader.hpp"
 
 #include <algorithm>
@@ -25,24 +25,24 @@ namespace {
 // compute thread delays the whole team, while decode workers can wait as long as batches are ready.
 void lower_priority() {
   constexpr int kNice = 19;
-  // Linux gives every thread its own nice value. A refusal changes only the speed.
+  // Linux has a nice value per thread. When this fails, the job is only slower.
   (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
 }
 
-// Returns the number of threads, at most `asked`, whose stacks fit into a quarter of a limited
-// address space. The rest is left for later allocations.
-int affordable_threads(int asked) {
+// Returns the number of threads, at most `requested`, whose stacks fit into a quarter of the
+// address space, if that is limited. The rest is left for other allocations.
+int affordable_threads(int requested) {
   rlimit space{};
   pthread_attr_t attributes{};
   std::size_t stack = 0;
   if (::getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY ||
       ::pthread_getattr_default_np(&attributes) != 0) {
-    return asked;
+    return requested;
   }
   ::pthread_attr_getstacksize(&attributes, &stack);
   ::pthread_attr_destroy(&attributes);
   const rlim_t affordable = space.rlim_cur / 4 / std::max<std::size_t>(stack, 1);
-  return static_cast<int>(std::clamp<rlim_t>(affordable, 1, static_cast<rlim_t>(asked)));
+  return static_cast<int>(std::clamp<rlim_t>(affordable, 1, static_cast<rlim_t>(requested)));
 }
 
 std::uint64_t decode_memory(const LoaderOptions& options) {
@@ -60,7 +60,7 @@ void Batch::compact(std::size_t slot_bytes) {
     if (!slot.has_pixels()) {
       continue;
     }
-    if (bytes != index * slot_bytes) {  // an image may overlap with the place that it goes to
+    if (bytes != index * slot_bytes) {  // the source and the target may overlap
       std::memmove(pixels.data() + bytes, pixels.data() + index * slot_bytes, slot.bytes);
     }
     bytes += slot.bytes;
@@ -70,14 +70,14 @@ void Batch::compact(std::size_t slot_bytes) {
 }
 
 std::span<const std::uint8_t> Batch::packed(std::size_t images) const {
-  std::size_t taken = 0;
+  std::size_t packed_bytes = 0;
   for (const Slot& slot : std::span(slots).first(count)) {
     if (slot.has_pixels() && images > 0) {
-      taken += slot.bytes;
+      packed_bytes += slot.bytes;
       --images;
     }
   }
-  return packed().first(taken);
+  return packed().first(packed_bytes);
 }
 
 Loader::Loader(const LoaderOptions& options, InputStream& inputs)
@@ -90,7 +90,7 @@ Loader::Loader(const LoaderOptions& options, InputStream& inputs)
     batch.results = AlignedBuffer<std::byte>(options.batch_size * options.row_bytes);
     batch.slots.resize(options.batch_size);
     batch.grids.reserve(options.batch_size);
-    free_.push_back(&batch);
+    free_batches_.push_back(&batch);
   }
 }
 
@@ -108,13 +108,13 @@ void Loader::start(const std::function<Prepare()>& make_prepare) {
     try {
       workers_.emplace_back([this, prepare = make_prepare()] {
         lower_priority();
-        work(prepare);
+        run_worker(prepare);
       });
     } catch (const std::system_error& error) {
       if (workers_.empty()) {
         fail_for_resources("cannot start a decode thread: {}", error.what());
       }
-      return;  // fewer workers do the same work
+      return;  // the workers that have started do all the work
     }
   }
 }
@@ -129,30 +129,31 @@ void Loader::stop() {
   batch_ready_.notify_all();
 }
 
-bool Loader::ready() const {
+bool Loader::has_next() const {
   if (stopped_) {
     return true;
   }
-  if (order_.empty() || !order_.front()->sealed) {
-    return all_begun_ || (!order_.empty() && order_.front()->broken);
+  if (started_batches_.empty() || !started_batches_.front()->sealed) {
+    return no_more_batches_ || (!started_batches_.empty() && started_batches_.front()->broken);
   }
-  return order_.front()->pending == 0 || order_.front()->broken;
+  return started_batches_.front()->pending == 0 || started_batches_.front()->broken;
 }
 
 Batch* Loader::next() {
   std::unique_lock lock(mutex_);
-  batch_ready_.wait(lock, [this] { return ready(); });
+  batch_ready_.wait(lock, [this] { return has_next(); });
   if (stopped_) {
     return nullptr;
   }
-  if (order_.empty() || !order_.front()->sealed || order_.front()->broken) {
+  if (started_batches_.empty() || !started_batches_.front()->sealed ||
+      started_batches_.front()->broken) {
     if (error_) {
       std::rethrow_exception(std::exchange(error_, nullptr));
     }
     return nullptr;
   }
-  Batch* batch = order_.front();
-  order_.pop_front();
+  Batch* batch = started_batches_.front();
+  started_batches_.pop_front();
   return batch;
 }
 
@@ -162,7 +163,7 @@ void Loader::recycle(Batch& batch) {
     batch.count = 0;
     batch.rows = 0;
     batch.sealed = false;
-    free_.push_back(&batch);
+    free_batches_.push_back(&batch);
   }
   batch_free_.notify_one();
 }
@@ -174,13 +175,13 @@ double Loader::busy_seconds() const {
 
 Batch* Loader::open_batch() {
   std::unique_lock lock(mutex_);
-  batch_free_.wait(lock, [this] { return stopped_ || !free_.empty(); });
+  batch_free_.wait(lock, [this] { return stopped_ || !free_batches_.empty(); });
   if (stopped_) {
     return nullptr;
   }
-  Batch* batch = free_.back();
-  free_.pop_back();
-  order_.push_back(batch);
+  Batch* batch = free_batches_.back();
+  free_batches_.pop_back();
+  started_batches_.push_back(batch);
   return batch;
 }
 
@@ -190,32 +191,32 @@ void Loader::seal(Batch& batch) {
   batch.sealed = true;
 }
 
-bool Loader::take(Item& item, Batch*& batch, std::size_t& slot) {
+bool Loader::take_input(Item& item, Batch*& batch, std::size_t& slot) {
   const std::lock_guard turn(inputs_mutex_);
   if (inputs_ended_ || worker_failed_) {
     return false;
   }
-  bool found = false;
+  bool has_input = false;
   std::exception_ptr error;
   try {
-    found = inputs_.next(item, limits_);
+    has_input = inputs_.next(item, limits_);
   } catch (const std::bad_alloc&) {
     error = std::make_exception_ptr(ResourceError("not enough memory to read the next input"));
   } catch (...) {
     error = std::current_exception();
   }
-  if (found && filling_ == nullptr) {
-    filling_ = open_batch();
-    found = filling_ != nullptr;
+  if (has_input && open_batch_ == nullptr) {
+    open_batch_ = open_batch();
+    has_input = open_batch_ != nullptr;
   }
-  if (!found) {
+  if (!has_input) {
     inputs_ended_ = true;
-    if (filling_ != nullptr && !error) {  // a batch that an error cut short is dropped
-      seal(*filling_);
+    if (open_batch_ != nullptr && !error) {  // after an error, an incomplete batch is dropped
+      seal(*open_batch_);
     }
     {
       const std::lock_guard lock(mutex_);
-      all_begun_ = true;
+      no_more_batches_ = true;
       if (!error_) {
         error_ = std::move(error);
       }
@@ -223,7 +224,7 @@ bool Loader::take(Item& item, Batch*& batch, std::size_t& slot) {
     batch_ready_.notify_all();
     return false;
   }
-  batch = filling_;
+  batch = open_batch_;
   slot = batch->count;
   batch->slots[slot] = Slot{.name = item.name, .bytes = options_.image_bytes, .error = {}};
   {
@@ -233,18 +234,18 @@ bool Loader::take(Item& item, Batch*& batch, std::size_t& slot) {
   }
   if (slot + 1 == options_.batch_size) {
     seal(*batch);
-    filling_ = nullptr;
+    open_batch_ = nullptr;
   }
   return true;
 }
 
-void Loader::fail_in(Batch* batch, std::exception_ptr error) {
+void Loader::fail_at(Batch* batch, std::exception_ptr error) {
   {
     const std::lock_guard lock(mutex_);
     if (batch != nullptr) {
       batch->broken = true;
     }
-    all_begun_ = true;
+    no_more_batches_ = true;
     worker_failed_ = true;
     if (!error_) {
       error_ = std::move(error);
@@ -255,12 +256,12 @@ void Loader::fail_in(Batch* batch, std::exception_ptr error) {
 
 bool Loader::fill_slot(const Prepare& prepare, Item& item, Batch& batch, std::size_t index) {
   Slot& slot = batch.slots[index];
-  const auto fail_for_lack = [&](std::string_view what) {
-    // Moved later, so that the thread that rethrows the error is the last to release it.
+  const auto fail_with_resource_error = [&](std::string_view problem) {
+    // This thread passes on its reference, so that the thread that rethrows the error destroys it.
     std::exception_ptr error = std::make_exception_ptr(ResourceError(
         fmt::format("{}: {}; this is a limit of the machine, not of the file: use fewer {}",
-                    io::escape(slot.name), what, option_words("decode-threads"))));
-    fail_in(&batch, std::move(error));
+                    io::escape(slot.name), problem, option_words("decode-threads"))));
+    fail_at(&batch, std::move(error));
   };
   try {
     prepare(item, batch.pixels.span().subspan(index * options_.image_bytes, options_.image_bytes),
@@ -268,10 +269,10 @@ bool Loader::fill_slot(const Prepare& prepare, Item& item, Batch& batch, std::si
   } catch (const Interrupted&) {
     return false;
   } catch (const ResourceError& error) {
-    fail_for_lack(error.what());
+    fail_with_resource_error(error.what());
     return false;
   } catch (const std::bad_alloc&) {
-    fail_for_lack("not enough memory to decode the image");
+    fail_with_resource_error("not enough memory to decode the image");
     return false;
   } catch (const std::exception& error) {
     slot.error = *error.what() != '\0' ? error.what() : "unknown error";
@@ -279,39 +280,39 @@ bool Loader::fill_slot(const Prepare& prepare, Item& item, Batch& batch, std::si
   return true;
 }
 
-void Loader::work(const Prepare& prepare) {
+void Loader::run_worker(const Prepare& prepare) {
   Batch* batch = nullptr;
   try {
-    while (work_on_next(prepare, batch)) {
+    while (process_next(prepare, batch)) {
     }
-  } catch (...) {  // there was no memory even for the message
-    fail_in(batch, out_of_memory_);
+  } catch (...) {  // not enough memory to make an error message
+    fail_at(batch, out_of_memory_);
   }
 }
 
-bool Loader::work_on_next(const Prepare& prepare, Batch*& batch) {
+bool Loader::process_next(const Prepare& prepare, Batch*& batch) {
   using Clock = std::chrono::steady_clock;
   batch = nullptr;
   Item item;
   std::size_t index = 0;
-  if (!take(item, batch, index)) {
+  if (!take_input(item, batch, index)) {
     return false;
   }
   const auto start = Clock::now();
   if (!fill_slot(prepare, item, *batch, index)) {
     return false;
   }
-  const std::chrono::duration<double> busy = Clock::now() - start;
-  bool done = false;
+  const std::chrono::duration<double> duration = Clock::now() - start;
+  bool is_complete = false;
   {
     const std::lock_guard lock(mutex_);
-    busy_seconds_ += busy.count();
-    done = --batch->pending == 0 && batch->sealed;
+    busy_seconds_ += duration.count();
+    is_complete = --batch->pending == 0 && batch->sealed;
     if (stopped_) {
       return false;
     }
   }
-  if (done) {
+  if (is_complete) {
     batch_ready_.notify_all();
   }
   return true;

@@ -21,32 +21,32 @@
 
 namespace fovea::pipeline {
 
-/// Turns an input into the pixels of its slot and sets the slot's width and height, and `bytes`
-/// when the pixels do not take all of its memory, within `limits`. Throws on failure: Interrupted
-/// and ResourceError end the job, any other error makes the input a failed one. Each worker has its
-/// own, so it may keep buffers.
+/// Decodes an input into the pixels of its slot, within `limits`. Sets the slot's width and height,
+/// and `bytes` when the pixels do not take all of its memory. Throws on failure: Interrupted and
+/// ResourceError end the job; after any other error the input counts as failed. Each worker has its
+/// own function object, which may keep buffers.
 using Prepare = std::function<void(Item& item, std::span<std::uint8_t> pixels, Slot& slot,
                                    const Limits& limits)>;
 
 struct LoaderOptions {
   int threads = 1;
   std::size_t batch_size = 32;
-  std::size_t image_bytes = 0;  // per slot: of the largest image
-  std::size_t row_bytes = 0;    // of what Encode gives of an image; 0 when there is nothing
+  std::size_t image_bytes = 0;  // the size of a slot: that of the largest image
+  std::size_t row_bytes = 0;    // the size of the result of Encode per image; 0 without an encoder
   /// Allocates the pixels of a batch.
   std::function<HostBuffer(std::size_t bytes)> allocate = [](std::size_t bytes) {
     return HostBuffer(bytes);
   };
-  std::size_t batches = 4;  // one decoding, one waiting, one computing, one being written
-  /// Bytes that all images together may take while they are read and decoded; 0:
-  /// default_decode_memory().
+  std::size_t batches = 4;  // one each to decode, wait, compute and be written
+  /// The number of bytes that all images together may take while they are read and decoded; 0
+  /// means default_decode_memory().
   std::uint64_t decode_memory = 0;
-  std::int64_t max_pixels = 0;  // of an image; 0: Pillow's limit
+  std::int64_t max_pixels = 0;  // per image; 0 means the limit of Pillow
 };
 
-/// Memory is bounded by `batches` batches and LoaderOptions::decode_memory, whatever the inputs: a
-/// worker without a free batch waits for recycle(), and one without memory for its image waits for
-/// the others.
+/// Decodes inputs into batches. Memory is bounded by LoaderOptions::batches and decode_memory for
+/// any inputs: a worker without a free batch waits for recycle(), and one without memory for its
+/// image waits until other workers release theirs.
 class Loader {
  public:
   /// `inputs` must outlive the loader.
@@ -55,62 +55,63 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// Starts the workers, or as many as the system permits: see threads(). `inputs` must not be used
-  /// by others from then on. Throws ResourceError when no worker can be started. To be called once,
-  /// first.
+  /// Starts the workers, or as many as the system permits (see threads()). From then on, only they
+  /// may use `inputs`. Throws ResourceError when no worker can be started. Must be called once,
+  /// before all other functions.
   void start(const std::function<Prepare()>& make_prepare);
 
   /// Returns the next decoded batch; null at the end and after stop(). Rethrows an error of the
   /// inputs or of a worker, after the complete batches before it.
   Batch* next();
 
-  /// The number of workers; fewer than requested when the system refuses more threads.
+  /// Returns the number of workers; fewer than requested when the system refuses more threads.
   [[nodiscard]] int threads() const { return static_cast<int>(workers_.size()); }
 
-  /// Gives a batch back to be filled again. May be called from another thread than next().
+  /// Returns a batch to the loader, to be filled again. May be called from another thread than
+  /// next().
   void recycle(Batch& batch);
 
-  /// Makes next() return null and ends the workers, in the middle of an image if necessary.
+  /// Makes next() return null, and stops the workers even in the middle of an image.
   void stop();
 
   /// Returns the total time that the workers have spent on inputs, in seconds.
   [[nodiscard]] double busy_seconds() const;
 
  private:
-  void work(const Prepare& prepare);
-  /// Takes an input into `batch` and prepares it. False at the end.
-  bool work_on_next(const Prepare& prepare, Batch*& batch);
-  /// False when the worker has to end: the loader was stopped, or the job must end.
+  void run_worker(const Prepare& prepare);
+  /// Adds an input to `batch` and prepares it. Returns false at the end.
+  bool process_next(const Prepare& prepare, Batch*& batch);
+  /// Returns false when the worker must end, because the loader was stopped or the job has failed.
   bool fill_slot(const Prepare& prepare, Item& item, Batch& batch, std::size_t index);
-  /// Ends the job after the whole batches before `batch`, which is null when none was begun.
-  void fail_in(Batch* batch, std::exception_ptr error);
-  bool take(Item& item, Batch*& batch, std::size_t& slot);
+  /// Ends the job after the complete batches before `batch`; null when no batch was begun.
+  void fail_at(Batch* batch, std::exception_ptr error);
+  bool take_input(Item& item, Batch*& batch, std::size_t& slot);
   Batch* open_batch();
   void seal(Batch& batch);
-  [[nodiscard]] bool ready() const;
+  [[nodiscard]] bool has_next() const;
 
   LoaderOptions options_;
   InputStream& inputs_;
   DecodeMemory memory_;
-  std::atomic<bool> stopping_ = false;  // the same as stopped_, for code that does not hold mutex_
+  std::atomic<bool> stopping_ = false;  // equals stopped_, for code that does not hold mutex_
   Limits limits_ = memory_.limits(image::checked_max_pixels(options_.max_pixels), &stopping_);
 
-  // Held while an input is taken, which may read an archive; ranks before mutex_.
+  // Held while an input is taken, which may read an archive. It is locked before mutex_.
   std::mutex inputs_mutex_;
-  Batch* filling_ = nullptr;
+  Batch* open_batch_ = nullptr;
   bool inputs_ended_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable batch_ready_;
   std::condition_variable batch_free_;
   std::vector<Batch> batches_;
-  std::vector<Batch*> free_;
-  std::deque<Batch*> order_;  // begun, not yet handed out, in input order
-  bool all_begun_ = false;
+  std::vector<Batch*> free_batches_;
+  std::deque<Batch*> started_batches_;  // batches in input order that next() has not returned yet
+  bool no_more_batches_ = false;
   bool stopped_ = false;
   std::atomic<bool> worker_failed_ = false;
   std::exception_ptr error_;  // the error that ended the inputs or a worker
-  // Allocated while there is memory for it.
+  // Created in advance, while there is enough memory.
   const std::exception_ptr out_of_memory_ = std::make_exception_ptr(ResourceError(
       "not enough memory to decode images; use fewer " + option_words("decode-threads")));
   double busy_seconds_ = 0;

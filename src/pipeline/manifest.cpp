@@ -1,4 +1,4 @@
-// Writes and reads manifest.json with nlohmann-json.
+// Formats and parses manifest.json with nlohmann-json.
 #include "pipeline/manifest.hpp"
 
 #include <algorithm>
@@ -37,9 +37,9 @@ Enum read_enum(const nlohmann::json& object, const char* key, Enum first, Enum s
 }
 
 float to_float(const nlohmann::json& value, const char* key) {
-  constexpr double kMost = 1e30;
-  if (!value.is_number() || !(std::abs(value.get<double>()) < kMost)) {
-    fail("\"{}\" is not a number of a plausible size", key);
+  constexpr double kMaxValue = 1e30;
+  if (!value.is_number() || !(std::abs(value.get<double>()) < kMaxValue)) {
+    fail("\"{}\" is not a number of plausible magnitude", key);
   }
   return value.get<float>();
 }
@@ -56,28 +56,28 @@ void read_channels(const nlohmann::json& object, const char* key, std::array<flo
 MissingShards read_missing(const nlohmann::json& shard) {
   MissingShards missing{.count = read_count(shard, "merged_from"), .numbers = {}};
   const nlohmann::json& list = read_value(shard, "missing");
-  if (!list.is_array() || list.empty() || list.size() > MissingShards::kMost) {
-    fail("\"missing\" is not a list of 1 to {} shards", MissingShards::kMost);
+  if (!list.is_array() || list.empty() || list.size() > MissingShards::kMaxNumbers) {
+    fail("\"missing\" is not a list of 1 to {} shards", MissingShards::kMaxNumbers);
   }
   for (const nlohmann::json& number : list) {
-    const bool fits =
+    const bool is_valid =
         number.is_number_unsigned() && number.get<std::uint64_t>() < missing.count &&
         (missing.numbers.empty() || missing.numbers.back() < number.get<std::uint64_t>());
-    if (!fits) {
-      fail("\"missing\" does not list shards of {} in their order", missing.count);
+    if (!is_valid) {
+      fail("\"missing\" is not an ascending list of shards of {}", missing.count);
     }
     missing.numbers.push_back(number);
   }
   return missing;
 }
 
-// The number of the first line that differs, from 1.
-std::size_t first_difference(std::string_view a, std::string_view b) {
+// Returns the number of the first line that differs, counted from 1.
+std::size_t first_different_line(std::string_view a, std::string_view b) {
   const auto [difference, unused] = std::ranges::mismatch(a, b);
   return static_cast<std::size_t>(std::ranges::count(a.begin(), difference, '\n')) + 1;
 }
 
-// The fields of "counts" and "resume", for a FieldWriter or a FieldReader.
+// The functions below pass the fields of a part of the manifest to a FieldWriter or a FieldReader.
 void visit_counts(const auto& json, auto& state) {
   json.count("rows", state.rows);
   json.count("failed", state.failed);
@@ -136,7 +136,7 @@ Manifest read_manifest(const nlohmann::json& json) {
   manifest.version =
       static_cast<int>(read_count(json, "format_version", static_cast<std::uint64_t>(INT_MAX)));
   if (manifest.version < 1 || manifest.version > kManifestVersion) {
-    fail("format version {} is unknown, this program writes {}", manifest.version,
+    fail("format version {} is unknown; this program reads 1 to {}", manifest.version,
          kManifestVersion);
   }
   manifest.identity = read_identity(json);
@@ -168,7 +168,7 @@ std::string_view to_string(OutputFormat format) {
 void write_identity(ManifestJson& json, const JobIdentity& identity) {
   const Preprocessing& p = identity.preprocessing;
   json["model"] = {{"name", io::escape(identity.model)}, {"sha256", identity.model_sha256}};
-  if (!identity.working_folder.empty()) {  // older manifests have none
+  if (!identity.working_folder.empty()) {  // older versions of Fovea did not record it
     json["working_folder"] = io::escape(identity.working_folder);
   }
   json["preprocessing"] = {{"sha256", identity.preprocessing_sha256},
@@ -236,7 +236,7 @@ JobIdentity read_identity(const nlohmann::json& json) {
       identity.tokens = static_cast<std::int64_t>(read_count(features, "tokens", kMaxTokens));
     }
     if (identity.features.empty() || features.contains("tokens") != (identity.tokens > 0)) {
-      fail("\"features\" has no layer, or no tokens");
+      fail("\"features\" lacks its layer, or the number of tokens is 0");
     }
   }
   identity.dtype = read_enum(json, "dtype", OutputDType::kF32, OutputDType::kF16);
@@ -247,13 +247,13 @@ JobIdentity read_identity(const nlohmann::json& json) {
   identity.shard_index = read_count(shard, "index");
   identity.shard_count = read_count(shard, "count");
   if (identity.shard_index >= identity.shard_count) {
-    fail("there is no shard {} of {}", identity.shard_index, identity.shard_count);
+    fail("invalid shard {} of {}", identity.shard_index, identity.shard_count);
   }
   if (shard.contains("missing")) {
     identity.missing = read_missing(shard);
   }
   if (identity.dimension == 0 || identity.shard_rows == 0) {
-    fail("embeddings need at least one number, and files at least one row");
+    fail("\"dimension\" and \"shard_rows\" must be at least 1");
   }
   return identity;
 }
@@ -262,37 +262,37 @@ std::string format_manifest(const Manifest& manifest) {
   constexpr int kIndent = 2;
   ManifestJson json = manifest_json(manifest);
   if (manifest.version >= kFirstSummedVersion) {
-    json["check"] = format_hash(io::Digest::head_of(json.dump(kIndent)));
+    json["check"] = format_hash(io::Digest::sha256_head(json.dump(kIndent)));
   }
   return json.dump(kIndent) + "\n";
 }
 
 Manifest parse_manifest(std::string_view text) {
   const Manifest manifest = read_manifest(io::parse_json_object(text, "its text"));
-  // Writing the manifest again must give the same bytes: so nothing in it is unknown, repeated or
-  // of another form, and its checksum matches.
+  // Formatting the manifest again must give the same bytes. This proves that it has no unknown,
+  // repeated or reformatted keys, and that its checksum matches.
   const std::string expected = format_manifest(manifest);
   if (text != expected) {
-    fail("was altered after it was written: its checksum or its line {} does not match",
-         first_difference(text, expected));
+    fail("the file was altered after it was written: its checksum or its line {} does not match",
+         first_different_line(text, expected));
   }
   return manifest;
 }
 
-std::vector<std::string> differences(const JobIdentity& there, const JobIdentity& wanted) {
+std::vector<std::string> differences(const JobIdentity& existing, const JobIdentity& current) {
   std::vector<std::string> list;
-  const auto compare = [&](std::string_view what, const auto& has, const auto& wants) {
-    if (has != wants) {
-      list.push_back(fmt::format("{} is {} there and {} now", what, has, wants));
+  const auto compare = [&](std::string_view property, const auto& there, const auto& now) {
+    if (there != now) {
+      list.push_back(fmt::format("{} is {} there and {} now", property, there, now));
     }
   };
-  const auto yes_no = [](bool value) { return value ? "on" : "off"; };
-  if (there.model_sha256 != wanted.model_sha256) {
+  const auto on_off = [](bool value) { return value ? "on" : "off"; };
+  if (existing.model_sha256 != current.model_sha256) {
     list.push_back(fmt::format("the model is {} (sha256 {:.12}) there and {} (sha256 {:.12}) now",
-                               io::escape(there.model), there.model_sha256,
-                               io::escape(wanted.model), wanted.model_sha256));
+                               io::escape(existing.model), existing.model_sha256,
+                               io::escape(current.model), current.model_sha256));
   }
-  if (there.preprocessing_sha256 != wanted.preprocessing_sha256) {
+  if (existing.preprocessing_sha256 != current.preprocessing_sha256) {
     const auto describe = [](const JobIdentity& job) {
       const Preprocessing& p = job.preprocessing;
       const std::string size = p.keeps_proportions() ? fmt::format("up to {} patches of {}x{}",
@@ -301,23 +301,23 @@ std::vector<std::string> differences(const JobIdentity& there, const JobIdentity
       return fmt::format("{} {} (sha256 {:.12})", size, resample_name(p.resample),
                          job.preprocessing_sha256);
     };
-    compare("the preprocessing", describe(there), describe(wanted));
+    compare("the preprocessing", describe(existing), describe(current));
   }
-  compare("the precision", there.precision, wanted.precision);
-  compare("the dimension", there.dimension, wanted.dimension);
-  const auto rows_of = [](const JobIdentity& job) {
+  compare("the precision", existing.precision, current.precision);
+  compare("the dimension", existing.dimension, current.dimension);
+  const auto row_content = [](const JobIdentity& job) {
     return job.features.empty() ? std::string("embeddings")
                                 : fmt::format("features \"{}\"", io::escape(job.features));
   };
-  compare("what is computed", rows_of(there), rows_of(wanted));
-  compare("the number of tokens", there.tokens, wanted.tokens);
-  compare("normalisation", std::string_view(yes_no(there.normalize)),
-          std::string_view(yes_no(wanted.normalize)));
-  compare("the dtype", to_string(there.dtype), to_string(wanted.dtype));
-  compare("the format", to_string(there.format), to_string(wanted.format));
-  compare("the number of rows per file", there.shard_rows, wanted.shard_rows);
-  compare("the shard", fmt::format("{}/{}", there.shard_index, there.shard_count),
-          fmt::format("{}/{}", wanted.shard_index, wanted.shard_count));
+  compare("the content of rows", row_content(existing), row_content(current));
+  compare("the number of tokens", existing.tokens, current.tokens);
+  compare("normalisation", std::string_view(on_off(existing.normalize)),
+          std::string_view(on_off(current.normalize)));
+  compare("the dtype", to_string(existing.dtype), to_string(current.dtype));
+  compare("the format", to_string(existing.format), to_string(current.format));
+  compare("the number of rows per file", existing.shard_rows, current.shard_rows);
+  compare("the shard", fmt::format("{}/{}", existing.shard_index, existing.shard_count),
+          fmt::format("{}/{}", current.shard_index, current.shard_count));
   return list;
 }
 

@@ -1,4 +1,4 @@
-// Meter: measures progress. Ticker: calls a function at intervals.
+// Meter: measures the progress of a job. Ticker: calls a function at intervals.
 #include "pipeline/meter.hpp"
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace fovea::pipeline {
 namespace {
 
-double seconds_between(Meter::Clock::time_point from, Meter::Clock::time_point to) {
-  return std::chrono::duration<double>(to - from).count();
+double seconds_between(Meter::Clock::time_point begin, Meter::Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ void Meter::enter(Stage stage) {
   entered_ = now;
   stage_ = stage;
   if (!rate_.started()) {
-    rate_.start(now);  // the model is loaded
+    rate_.start(now);  // the time to load the model does not count
   }
 }
 
@@ -67,16 +67,17 @@ JobProgress Meter::progress() {
   progress.total_inputs = total_;
   progress.seconds = seconds_between(start_, now);
   progress.images_per_second = rate_.per_second(now);
-  const std::uint64_t done = progress.rows + progress.failed;
+  const std::uint64_t inputs_done = progress.rows + progress.failed;
   if (total_ && progress.images_per_second > 0) {
     progress.seconds_left =
-        static_cast<double>(*total_ - std::min(done, *total_)) / progress.images_per_second;
+        static_cast<double>(*total_ - std::min(inputs_done, *total_)) / progress.images_per_second;
   }
-  double spent[4];
-  std::copy(std::begin(seconds_), std::end(seconds_), spent);
-  spent[static_cast<std::size_t>(stage_)] += seconds_between(entered_, now);
+  double stage_seconds[4];
+  std::copy(std::begin(seconds_), std::end(seconds_), stage_seconds);
+  stage_seconds[static_cast<std::size_t>(stage_)] += seconds_between(entered_, now);
   const auto share = [&](Stage stage) {
-    return progress.seconds > 0 ? spent[static_cast<std::size_t>(stage)] / progress.seconds : 0;
+    return progress.seconds > 0 ? stage_seconds[static_cast<std::size_t>(stage)] / progress.seconds
+                                : 0;
   };
   progress.decode_share = share(Stage::kDecode);
   progress.compute_share = share(Stage::kCompute);
@@ -89,23 +90,23 @@ Ticker::Ticker(std::chrono::milliseconds interval, std::function<void()> tick,
     : thread_(start_thread("reports progress", [this, interval, tick = std::move(tick), stop,
                                                 on_stop = std::move(on_stop)]() mutable {
         constexpr std::chrono::milliseconds kStopInterval{50};
-        auto due = Meter::Clock::now() + interval;
-        bool stopped = stop == nullptr;
+        auto next_tick = Meter::Clock::now() + interval;
+        bool stop_seen = stop == nullptr;
         std::unique_lock lock(mutex_);
         while (!ended_) {
           const auto now = Meter::Clock::now();
-          const auto wake = stopped ? due : std::min(due, now + kStopInterval);
-          changed_.wait_until(lock, wake, [this] { return ended_; });
+          const auto wake_time = stop_seen ? next_tick : std::min(next_tick, now + kStopInterval);
+          changed_.wait_until(lock, wake_time, [this] { return ended_; });
           if (ended_) {
             return;
           }
           lock.unlock();
-          if (!stopped && stop->load()) {
-            stopped = true;
+          if (!stop_seen && stop->load()) {
+            stop_seen = true;
             on_stop();
           }
-          if (Meter::Clock::now() >= due) {
-            due += interval;
+          if (Meter::Clock::now() >= next_tick) {
+            next_tick += interval;
             try {
               tick();
             } catch (...) {

@@ -19,7 +19,7 @@ namespace fovea::pipeline {
 /// The activity of the computing thread.
 enum class Stage : std::uint8_t { kStart, kDecode, kCompute, kWrite };
 
-/// Updated by the computing thread, read by the reporting thread.
+/// Measures progress. The computing thread updates it; the reporting thread reads it.
 class Meter {
  public:
   using Clock = Rate::Clock;
@@ -29,16 +29,16 @@ class Meter {
   /// Records that the computing thread begins `stage`. The time since the last call is added to the
   /// previous stage.
   void enter(Stage stage);
-  /// Adds images of the current batch that are computed.
+  /// Adds images of the current batch that have been computed.
   void add_computed(std::int64_t images);
-  /// Ends the batch, and replaces the count of add_computed() by its number of rows; 0 when the
-  /// batch was dropped.
+  /// Ends the batch: its number of rows, 0 when it was dropped, replaces the images counted by
+  /// add_computed().
   void end_batch(std::uint64_t rows);
   void add_failed();
   void set_total(std::uint64_t inputs);
   [[nodiscard]] std::uint64_t failed() const;
 
-  /// A snapshot, with the rate of the last seconds.
+  /// Returns the current progress, with the rate over the last seconds.
   [[nodiscard]] JobProgress progress();
 
  private:
@@ -50,13 +50,13 @@ class Meter {
   std::uint64_t rows_before_;
   std::uint64_t failed_before_;
   std::uint64_t rows_ = 0;
-  std::uint64_t computed_ = 0;  // of the batch that is not yet in rows_
+  std::uint64_t computed_ = 0;  // images of the current batch, not yet in rows_
   std::uint64_t failed_ = 0;
   std::optional<std::uint64_t> total_;
   Rate rate_;
 };
 
-/// Calls `tick` at each interval, and `on_stop` once when the flag is seen set, from one thread.
+/// Calls `tick` at intervals, and `on_stop` once after the flag `stop` is set, both on one thread.
 /// A tick that throws is the last one.
 class Ticker {
  public:
@@ -66,7 +66,7 @@ class Ticker {
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
 
-  /// Ends the ticking, and rethrows the exception of a tick.
+  /// Ends the thread, and rethrows the exception of a tick, if one threw.
   void rethrow();
 
  private:

@@ -1,4 +1,4 @@
-// Reads rows of pixels.npy, with names and sizes from pixels.index.jsonl when that is beside it.
+// NpySource: reads rows of pixels.npy, with names and sizes from pixels.index.jsonl if it exists.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -31,7 +31,7 @@ class NpySource final : public Source {
     const Shape row = PixelLayout{.preprocessing = preprocessing, .patch = 0}.row_shape();
     if (array_->dtype() != DType::kU8 || shape.rank() == 0 ||
         !std::ranges::equal(shape.dims().subspan(1), row.dims())) {
-      fail("{}: holds {} {}, but this model takes pixels as u8 [n, {}]", io::escape(path),
+      fail("{}: the array is {} {}, but this model takes pixels as u8 [n, {}]", io::escape(path),
            to_string(array_->dtype()), shape.to_string(), fmt::join(row.dims(), ", "));
     }
     rows_ = shape[0];
@@ -44,7 +44,7 @@ class NpySource final : public Source {
         return std::make_unique<io::LineReader>(index, '\n');
       });
     } else if (preprocessing.keeps_proportions()) {
-      fail("{}: its index {}, with the sizes of the images, is missing", io::escape(path),
+      fail("{}: the index {}, with the sizes of the images, is missing", io::escape(path),
            io::escape(index));
     }
   }
@@ -75,7 +75,7 @@ class NpySource final : public Source {
   void check_index_ends(StopFlag stop) {
     std::string text;
     if (index_ && next_line(text, stop)) {
-      fail("{}: has more lines than the {} rows of the array; remove the index or make it again",
+      fail("{}: the index has more lines than the {} rows of the array; remove it or make it again",
            io::escape(index_name_), rows_);
     }
   }
@@ -83,13 +83,15 @@ class NpySource final : public Source {
   void read_index(Item& item, StopFlag stop) {
     std::string text;
     if (!next_line(text, stop)) {
-      fail("{}: ends after {} lines, but the array has {} rows; remove the index or make it again",
-           io::escape(index_name_), row_, rows_);
+      fail(
+          "{}: the index ends after {} lines, but the array has {} rows; remove it or make it "
+          "again",
+          io::escape(index_name_), row_, rows_);
     }
     try {
       IndexLine line = parse_index_line(text);
       if (line.row != static_cast<std::uint64_t>(row_)) {
-        fail("is for row {}, expected row {}", line.row, row_);
+        fail("the row number is {}, expected {}", line.row, row_);
       }
       item.name = std::move(line.source);
       item.width = line.width;
@@ -98,19 +100,19 @@ class NpySource final : public Source {
       item.sha256 = line.sha256;
       item.lost_range = line.lost_range;
       if (preprocessing_.keeps_proportions()) {
-        take_patches(line.patches, item);
+        set_patches(line.patches, item);
       }
     } catch (const Error& error) {
       fail("{}: line {}: {}", io::escape(index_name_), index_->number(), error.what());
     }
   }
 
-  void take_patches(const PatchGrid& patches, Item& item) const {
+  void set_patches(const PatchGrid& patches, Item& item) const {
     if (patches == PatchGrid{}) {
-      fail("has no \"patches\": the array was made for another model");
+      fail("\"patches\" is missing: the array was made for another model");
     }
     if (patches.patches() > preprocessing_.max_patches) {
-      fail("has {}x{} patches, more than the {} of a row of the array", patches.height,
+      fail("the image has {}x{} patches, but a row of the array holds at most {}", patches.height,
            patches.width, preprocessing_.max_patches);
     }
     item.grid = patches;

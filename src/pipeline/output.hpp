@@ -1,4 +1,4 @@
-// Outputs, which store the rows, the index and the errors of a job. docs/output.md has the formats.
+// Outputs of a job: rows, index and errors. docs/output.md documents the formats.
 #pragma once
 
 #include <chrono>
@@ -30,12 +30,12 @@
 namespace fovea::pipeline {
 
 /// Returns the index line of an image.
-[[nodiscard]] inline IndexLine line_of(std::uint64_t row, const Slot& slot) {
+[[nodiscard]] inline IndexLine make_index_line(std::uint64_t row, const Slot& slot) {
   return {row,       slot.name,   slot.width,      slot.height,
           slot.file, slot.sha256, slot.lost_range, slot.grid};
 }
 
-/// An output of a job, which takes batches in input order. Used by one thread.
+/// An output of a job. It takes batches in input order, and is used by one thread.
 class Output {
  public:
   Output() = default;
@@ -43,7 +43,7 @@ class Output {
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  /// `rows`: the rows of the batch's good slots, one after the other, as they are stored.
+  /// Appends a batch. `rows`: the stored bytes of its rows, one per slot with pixels.
   virtual void append(const Batch& batch, std::span<const std::byte> rows) = 0;
 
   /// Makes everything appended so far durable, for a run that stops early.
@@ -56,7 +56,8 @@ class Output {
   virtual void finish() = 0;
 };
 
-/// Writes one array with its index and errors beside it, all or nothing.
+/// Writes one array with its index and errors in the same folder. Nothing is visible before
+/// finish().
 class FileOutput final : public Output {
  public:
   /// `path` ends in ".npy". `row_shape`: dimensions after the first.
@@ -82,18 +83,18 @@ class FileOutput final : public Output {
 
 /// Writes a folder of embeddings, which a later run can resume.
 ///
-/// Rows go to .partial files. A checkpoint syncs them and then replaces manifest.json, which
-/// records how long they are and their checksums; a run that finds an unfinished manifest cuts the
-/// files back to those lengths and continues after the inputs that it counts. A full embeddings
+/// Rows are written to .partial files. A checkpoint syncs them and then replaces manifest.json,
+/// which records their sizes and checksums. A run that finds an unfinished manifest truncates the
+/// files to those sizes and continues after the inputs that the manifest counts. A full embeddings
 /// file is renamed after its index, so that a reader who sees it also finds its index. The folder
-/// stays open, so that changes of its path never lead the job to another folder.
+/// stays open, so that the job never writes into another folder when its path changes.
 class FolderOutput final : public Output {
  public:
-  /// Creates the folder, locks it against other runs, and reads and verifies an earlier output in
-  /// it (see output_proof.hpp). Throws fovea::Error when that belongs to another job (naming the
-  /// differences), is damaged, in use, or not writable, and Interrupted when `stop` is set.
-  /// `min_interval`: the minimum time between checkpoints, which also take at most a tenth of the
-  /// time.
+  /// Creates the folder, locks it against other runs, and verifies an existing output in it (see
+  /// output_proof.hpp). Throws fovea::Error when that output belongs to another job (naming the
+  /// differences), is damaged, in use, or not writable; Interrupted when `stop` is set.
+  /// `min_interval`: the minimum time between checkpoints, which is extended so that they take at
+  /// most a tenth of the time.
   FolderOutput(const std::filesystem::path& folder, const JobIdentity& identity, bool overwrite,
                std::chrono::milliseconds min_interval = std::chrono::milliseconds(50),
                StopFlag stop = {});
@@ -101,10 +102,10 @@ class FolderOutput final : public Output {
   FolderOutput(std::shared_ptr<const io::Folder> folder, const JobIdentity& identity,
                bool overwrite, std::chrono::milliseconds min_interval, StopFlag stop);
 
-  /// Returns the durable state of an earlier run, or the initial one.
+  /// Returns the state that an earlier run has stored, or the initial state.
   [[nodiscard]] const JobState& state() const { return manifest_.state; }
-  /// Whether an earlier run had begun.
-  [[nodiscard]] bool found() const { return found_; }
+  /// Returns whether an output of an earlier run exists.
+  [[nodiscard]] bool exists() const { return exists_; }
   [[nodiscard]] const Manifest& manifest() const { return manifest_; }
   [[nodiscard]] const std::shared_ptr<const io::Folder>& folder() const { return folder_; }
   /// Returns the complete files of earlier runs.
@@ -112,28 +113,28 @@ class FolderOutput final : public Output {
 
   /// Returns the inputs to be tried again, for an output that is finished or in a retry.
   [[nodiscard]] RetryNames retry_names() const;
-  /// Turns a finished output into one whose failed inputs are tried again.
+  /// Reopens a finished output in order to try its failed inputs again.
   void begin_retry();
 
-  /// Opens the files. To be called before append().
+  /// Opens the files. Must be called before append().
   void begin();
 
   void append(const Batch& batch, std::span<const std::byte> rows) override;
   void checkpoint() override;
   void idle() override;
 
-  /// Records the files left out in a complete pass over the inputs. To be called before finish(),
-  /// or for a finished output.
+  /// Records the files that a complete pass over the inputs left out. Must be called before
+  /// finish(), or on a finished output.
   void set_left_out(const FileCounts& left_out);
 
-  /// Lists a failed input that is no longer among the inputs. To be called only between the last
+  /// Lists a failed input that is no longer among the inputs. May be called only between the last
   /// checkpoint() and finish(), because it does not count as an input of this run.
   void add_lost(std::string_view name, std::string_view error);
 
-  /// Finishes the output; then throws when its path meanwhile leads to another folder.
+  /// Finishes the output. Throws afterwards when its path leads to another folder by now.
   void finish() override;
 
-  /// Replaces files of an output for which begin() was not called, and throws as finish() does.
+  /// Replaces files of an output for which begin() was not called. Throws as finish() does.
   /// `records`: the records of all embeddings files.
   void replace(Replacement& replacement, const Manifest& manifest,
                const std::vector<FileRecord>& records);
@@ -142,9 +143,9 @@ class FolderOutput final : public Output {
   using Clock = std::chrono::steady_clock;
 
   // Returns the path of the folder, or of a file in it, for messages.
-  [[nodiscard]] std::string shown(const std::string& name = "") const;
-  [[nodiscard]] std::optional<Manifest> read_there() const;
-  void demand_in_place() const;
+  [[nodiscard]] std::string display_path(const std::string& name = "") const;
+  [[nodiscard]] std::optional<Manifest> read_existing_manifest() const;
+  void check_in_place() const;
   void remove_all();
   void write_manifest() const;
   void open_files();
@@ -158,13 +159,13 @@ class FolderOutput final : public Output {
   Manifest manifest_;
   OutputLayout layout_;
   Clock::duration min_interval_;
-  Clock::duration interval_;  // between checkpoints, from the time that the last one took
-  bool found_ = false;
-  bool dirty_ = false;   // something was appended since the last checkpoint
-  bool stated_ = false;  // nothing was appended since the last state in checksums.jsonl,
-  std::uint64_t stated_inputs_ = 0;  // which counts this many inputs
+  Clock::duration interval_;  // between checkpoints; depends on the duration of the last one
+  bool exists_ = false;
+  bool dirty_ = false;                  // something was appended since the last checkpoint
+  bool is_state_journaled_ = false;     // nothing was appended since the last state in the journal
+  std::uint64_t journaled_inputs_ = 0;  // the number of inputs in that state
   OutputLock lock_;
-  Proof proof_;                       // proof of the files that were found; begin() consumes it
+  Proof proof_;                       // proof of the existing files; begin() consumes it
   std::unique_ptr<ShardFile> shard_;  // the embeddings file that is being filled
   std::unique_ptr<SummedFile> errors_;
   std::unique_ptr<SummedFile> journal_;  // checksums.jsonl

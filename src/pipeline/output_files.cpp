@@ -1,4 +1,4 @@
-// Recognises output files by name, and checks their lengths.
+// Names of output files, and the layout of embeddings files.
 #include "pipeline/output_files.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace fovea::pipeline {
 
-std::string partial(const std::string& name) {
+std::string partial_name(const std::string& name) {
   return name + ".partial";
 }
 
@@ -37,16 +37,16 @@ bool is_shard_file(std::string_view name) {
 }
 
 bool is_output_file(const std::filesystem::path& output, std::string_view name) {
-  constexpr std::string_view kPartial = ".partial";
-  const std::string_view whole =
-      name.ends_with(kPartial) ? name.substr(0, name.size() - kPartial.size()) : name;
+  constexpr std::string_view kPartialSuffix = ".partial";
+  const std::string_view final_name =
+      name.ends_with(kPartialSuffix) ? name.substr(0, name.size() - kPartialSuffix.size()) : name;
   if (is_array_file(output)) {
     const auto files = array_files(output);
-    return std::ranges::find(files, whole) != files.end();
+    return std::ranges::find(files, final_name) != files.end();
   }
   constexpr std::string_view kFiles[] = {kManifestFile, kJournalFile, kErrorsFile,
                                          kRetryingFile, kLockFile,    kUpdateFolder};
-  return is_shard_file(name) || std::ranges::find(kFiles, whole) != std::end(kFiles);
+  return is_shard_file(name) || std::ranges::find(kFiles, final_name) != std::end(kFiles);
 }
 
 bool is_array_file(const std::filesystem::path& output) {
@@ -92,7 +92,7 @@ std::string OutputLayout::header(std::uint64_t rows) const {
   return io::npy_header(dtype_, Shape(shape));
 }
 
-bool OutputLayout::is_length(std::uint64_t bytes, std::uint64_t rows) const {
+bool OutputLayout::is_file_size(std::uint64_t bytes, std::uint64_t rows) const {
   return !has_index() || (bytes >= header_bytes_ && (bytes - header_bytes_) % row_bytes_ == 0 &&
                           (bytes - header_bytes_) / row_bytes_ == rows);
 }

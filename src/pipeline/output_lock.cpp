@@ -1,4 +1,4 @@
-// OutputLock on the folder's lock file, with a line per file: name, checksum, size, inode, ctime.
+// OutputLock. Its lock file has a line per complete file: name, checksum, size, inode and ctime.
 #include "pipeline/output_lock.hpp"
 
 #include <array>
@@ -48,11 +48,11 @@ OutputLock::~OutputLock() {
   try {
     flush();
   } catch (const Error&) {
-    return;  // files that are not recorded are read again
+    return;  // the next run reads files again that are not recorded
   }
 }
 
-OutputLock::Entry OutputLock::entry_of(const struct stat& info, std::uint64_t sum) {
+OutputLock::Entry OutputLock::make_entry(const struct stat& info, std::uint64_t sum) {
   return {.sum = sum,
           .size = static_cast<std::uint64_t>(info.st_size),
           .inode = info.st_ino,
@@ -60,16 +60,16 @@ OutputLock::Entry OutputLock::entry_of(const struct stat& info, std::uint64_t su
 }
 
 void OutputLock::load() {
-  constexpr std::size_t kMaxBytes = std::size_t{256} << 20;  // of millions of files
+  constexpr std::size_t kMaxBytes = std::size_t{256} << 20;  // enough for millions of files
   std::string text;
   std::array<char, 65536> piece{};
   for (;;) {
-    const ssize_t got =
+    const ssize_t read_bytes =
         ::pread(lock_.file().get(), piece.data(), piece.size(), static_cast<off_t>(text.size()));
-    if (got <= 0 || text.size() > kMaxBytes) {
+    if (read_bytes <= 0 || text.size() > kMaxBytes) {
       break;
     }
-    text.append(piece.data(), static_cast<std::size_t>(got));
+    text.append(piece.data(), static_cast<std::size_t>(read_bytes));
   }
   end_ = text.size();
   std::istringstream lines(text.substr(0, text.rfind('\n') + 1));
@@ -81,27 +81,27 @@ void OutputLock::load() {
   }
 }
 
-bool OutputLock::knows(const std::string& name, std::uint64_t sum) const {
-  const auto found = entries_.find(name);
+bool OutputLock::is_recorded(const std::string& name, std::uint64_t sum) const {
+  const auto entry = entries_.find(name);
   const auto info = folder_->examine(name);
-  return found != entries_.end() && info && found->second == entry_of(*info, sum);
+  return entry != entries_.end() && info && entry->second == make_entry(*info, sum);
 }
 
-void OutputLock::remember(const std::string& name, std::uint64_t sum, const struct stat& info) {
-  if (!knows(name, sum)) {
-    pending_.emplace_back(name, entry_of(info, sum));
+void OutputLock::record(const std::string& name, std::uint64_t sum, const struct stat& info) {
+  if (!is_recorded(name, sum)) {
+    pending_.emplace_back(name, make_entry(info, sum));
   }
 }
 
-void OutputLock::remember(const OutputLayout& layout, const FileRecord& record) {
+void OutputLock::record(const OutputLayout& layout, const FileRecord& file) {
   const auto add = [&](const std::string& name, std::uint64_t sum) {
     if (const auto info = folder_->examine(name)) {
-      remember(name, sum, *info);
+      record(name, sum, *info);
     }
   };
-  add(layout.data_file(record.number), record.data_sum);
+  add(layout.data_file(file.number), file.data_sum);
   if (layout.has_index()) {
-    add(layout.index_file(record.number), record.index_sum);
+    add(layout.index_file(file.number), file.index_sum);
   }
 }
 
@@ -110,11 +110,11 @@ void OutputLock::flush() {
   std::string text;
   for (auto& [name, entry] : pending_) {
     const auto info = folder_->examine(name);
-    if (!info || entry_of(*info, entry.sum) != entry) {
-      continue;  // touched since
+    if (!info || make_entry(*info, entry.sum) != entry) {
+      continue;  // the file was changed after it was recorded
     }
-    // File systems take their times from this clock, which moves in steps of milliseconds. Before
-    // its next step, a later change of the file would have the same time.
+    // File systems take time stamps from this clock, which advances in steps of milliseconds. Until
+    // the next step, another change of the file would get the same time stamp.
     timespec now{};
     if (::clock_gettime(CLOCK_REALTIME_COARSE, &now) != 0 || nanoseconds(now) <= entry.changed_ns) {
       later.emplace_back(std::move(name), entry);
@@ -129,7 +129,7 @@ void OutputLock::flush() {
 }
 
 void OutputLock::write(const std::string& text) {
-  // A failure, for example on a full disk, is ignored: the next run only takes a little longer.
+  // A failure, such as a full disk, is ignored: it only makes the next run slower.
   const ssize_t written =
       ::pwrite(lock_.file().get(), text.data(), text.size(), static_cast<off_t>(end_));
   end_ += written > 0 ? static_cast<std::uint64_t>(written) : 0;

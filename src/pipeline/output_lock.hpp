@@ -1,4 +1,4 @@
-// OutputLock: keeps two runs from writing to one folder, and records which files are whole.
+// OutputLock: prevents two runs from writing to one folder, and records which files are complete.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,14 @@
 
 namespace fovea::pipeline {
 
-/// Keeps jobs from writing to the folder while the result lives, without writing to it. Throws
-/// fovea::Error when a run is writing to it.
+/// Returns a shared lock, which prevents jobs from writing to the folder. Throws fovea::Error when
+/// a run is writing to it. Does not write to the folder itself.
 [[nodiscard]] io::OpenedFile lock_shared(const io::Folder& folder);
 
-/// Holds an advisory lock on the folder's `.lock`, which stays.
+/// Holds an advisory lock on the file `.lock` in the folder, which is never removed.
 ///
-/// The file also records the checksums of complete files, with their size, inode number and time of
-/// change: a file for which all of these still hold has not been touched since and need not be read
-/// again. It is a cache: files that it does not know are read.
+/// The file also caches the checksums of complete files, with their sizes, inode numbers and times
+/// of change. A file for which all of these are the same has not changed and is not read again.
 class OutputLock {
  public:
   /// Throws fovea::Error when another run holds the lock.
@@ -33,16 +32,16 @@ class OutputLock {
   OutputLock(const OutputLock&) = delete;
   OutputLock& operator=(const OutputLock&) = delete;
 
-  /// Whether the file is recorded with that checksum and is unchanged.
-  [[nodiscard]] bool knows(const std::string& name, std::uint64_t sum) const;
-  /// Records that a complete file has this checksum. `info`: the result of stat(2) from before the
-  /// content was checked.
-  void remember(const std::string& name, std::uint64_t sum, const struct stat& info);
+  /// Returns whether the file is recorded with this checksum and has not changed since.
+  [[nodiscard]] bool is_recorded(const std::string& name, std::uint64_t sum) const;
+  /// Records that a complete file has this checksum. `info`: the result of stat(2) before its
+  /// content was verified.
+  void record(const std::string& name, std::uint64_t sum, const struct stat& info);
   /// Records an embeddings file that was just renamed to its final name, and its index.
-  void remember(const OutputLayout& layout, const FileRecord& record);
-  /// Writes the records of files that were last changed before the file system's current time step.
+  void record(const OutputLayout& layout, const FileRecord& file);
+  /// Writes the records of files whose next change would get another time stamp.
   void flush();
-  /// Forgets everything.
+  /// Removes all records.
   void clear();
 
  private:
@@ -53,7 +52,7 @@ class OutputLock {
     std::int64_t changed_ns = 0;
     bool operator==(const Entry&) const = default;
   };
-  [[nodiscard]] static Entry entry_of(const struct stat& info, std::uint64_t sum);
+  [[nodiscard]] static Entry make_entry(const struct stat& info, std::uint64_t sum);
   void load();
   void write(const std::string& text);
 
@@ -61,7 +60,7 @@ class OutputLock {
   io::FileLock lock_;
   std::map<std::string, Entry> entries_;
   std::vector<std::pair<std::string, Entry>> pending_;
-  std::uint64_t end_ = 0;  // of the bytes written
+  std::uint64_t end_ = 0;  // the size of the lock file
 };
 
 }  // namespace fovea::pipeline

@@ -1,4 +1,4 @@
-// Compares files with their records.
+// Compares the files of an output with the records of their sizes and checksums.
 #include "pipeline/output_proof.hpp"
 
 #include <algorithm>
@@ -17,84 +17,87 @@ namespace fovea::pipeline {
 namespace {
 
 template <typename... Args>
-void demand(bool holds, fmt::format_string<Args...> format, Args&&... args) {
-  if (!holds) {
+void require_that(bool condition, fmt::format_string<Args...> format, Args&&... args) {
+  if (!condition) {
     throw Error(fmt::format(format, std::forward<Args>(args)...));
   }
 }
 
+// The recorded properties of a file.
 struct Expected {
-  std::uint64_t skipped = 0;  // bytes at the beginning that the sum does not cover
+  std::uint64_t skipped = 0;  // bytes at the beginning that the checksum does not cover
   std::uint64_t bytes = 0;
   std::uint64_t sum = 0;
   std::optional<std::uint64_t> lines = std::nullopt;
 };
 
-// The first bad line of a file of lines that was altered: " (line 3: not a JSON object)" or
-// nothing.
-std::string first_bad_line(const StoredFile& file, std::uint64_t bytes, StopFlag stop) {
-  std::string found;
+// Describes the first invalid line of a file, such as " (line 3: not a JSON object)"; empty when
+// all lines are valid.
+std::string describe_invalid_line(const StoredFile& file, std::uint64_t bytes, StopFlag stop) {
+  std::string description;
   file.each_line(bytes, stop, [&](std::string_view line, std::uint64_t number) {
-    if (found.empty()) {
+    if (description.empty()) {
       const std::string reason = finding_of([&] { (void)parse_error_source(line); });
-      found = reason.empty() ? "" : fmt::format(" (line {}: {})", number, reason);
+      description = reason.empty() ? "" : fmt::format(" (line {}: {})", number, reason);
     }
   });
-  return found;
+  return description;
 }
 
-io::Digest prove_content(const StoredFile& file, const Expected& expected, bool to_its_end,
+io::Digest prove_content(const StoredFile& file, const Expected& expected, bool is_whole_file,
                          StopFlag stop) {
-  demand(file.size() >= expected.bytes && (!to_its_end || file.size() == expected.bytes),
-         "{}: holds {} bytes, but {} were written", file.shown(), file.size(), expected.bytes);
-  demand(expected.bytes >= expected.skipped, "{}: ends inside its header", file.shown());
-  StoredFile::Content content = file.look_at(expected.skipped, expected.bytes, stop);
+  require_that(file.size() >= expected.bytes && (!is_whole_file || file.size() == expected.bytes),
+               "{}: the file has {} bytes, but {} were written", file.display_path(), file.size(),
+               expected.bytes);
+  require_that(expected.bytes >= expected.skipped, "{}: the file ends inside its header",
+               file.display_path());
+  StoredFile::Content content = file.read_content(expected.skipped, expected.bytes, stop);
   if (content.sum.head() != expected.sum) {
-    fail("{}: was altered: its first {} bytes have another checksum than when they were written{}",
-         file.shown(), expected.bytes,
-         expected.lines ? first_bad_line(file, expected.bytes, stop) : "");
+    fail("{}: the file was altered: the checksum of its first {} bytes is not the recorded one{}",
+         file.display_path(), expected.bytes,
+         expected.lines ? describe_invalid_line(file, expected.bytes, stop) : "");
   }
-  demand(!expected.lines || (content.lines == *expected.lines && content.whole),
-         "{}: holds {} whole lines, but {} are recorded", file.shown(), content.lines,
-         expected.lines.value_or(0));
+  require_that(!expected.lines || (content.lines == *expected.lines && content.ends_line),
+               "{}: the file has {} complete lines, but {} are recorded", file.display_path(),
+               content.lines, expected.lines.value_or(0));
   return std::move(content.sum);
 }
 
-std::string left_as(const io::Folder& folder, const std::string& name, bool finished) {
+// Returns the current name of a file: the final one, or the ".partial" one of an unfinished job.
+std::string current_name(const io::Folder& folder, const std::string& name, bool finished) {
   return finished ? name : io::PartialFile::left_as(folder, name);
 }
 
 io::Digest prove_journal(const io::Folder& folder, const JobState& state, JournalSummary& summary,
                          StopFlag stop) {
-  const StoredFile file(folder, left_as(folder, kJournalFile, state.finished));
+  const StoredFile file(folder, current_name(folder, kJournalFile, state.finished));
   const std::uint64_t bytes = std::min(state.journal_bytes, file.size());
-  // Parses only the last of consecutive states; the checksum over all lines covers the
-  // others.
-  std::string waiting;
-  std::uint64_t waiting_number = 0;
+  // Parses only the last of consecutive states, since the checksum covers all lines anyway.
+  std::string last_state;
+  std::uint64_t last_state_number = 0;
   const auto add = [&](std::string_view line, std::uint64_t number) {
     try {
       summary.add(parse_journal_line(line));
     } catch (const Error& error) {
-      fail("{}: line {}: {}", file.shown(), number, error.what());
+      fail("{}: line {}: {}", file.display_path(), number, error.what());
     }
   };
-  const auto add_waiting = [&] {
-    if (!waiting.empty()) {
-      add(waiting, waiting_number);
-      waiting.clear();
+  const auto add_last_state = [&] {
+    if (!last_state.empty()) {
+      add(last_state, last_state_number);
+      last_state.clear();
     }
   };
   file.each_line(bytes, stop, [&](std::string_view line, std::uint64_t number) {
     if (is_state_line(line)) {
-      waiting = line;
-      waiting_number = number;
+      last_state = line;
+      last_state_number = number;
     } else {
-      add_waiting();
+      add_last_state();
       add(line, number);
     }
   });
-  add_waiting();
+  add_last_state();
   return prove_content(file, {.bytes = state.journal_bytes, .sum = state.journal_sum},
                        state.finished, stop);
 }
@@ -103,7 +106,7 @@ io::Digest prove_errors(const io::Folder& folder, const JobState& state, StopFla
   if (state.errors_bytes == 0 && !state.finished) {
     return io::Digest();  // the file may not exist yet
   }
-  const StoredFile file(folder, left_as(folder, kErrorsFile, state.finished));
+  const StoredFile file(folder, current_name(folder, kErrorsFile, state.finished));
   return prove_content(
       file, {.bytes = state.errors_bytes, .sum = state.errors_sum, .lines = state.failed},
       state.finished, stop);
@@ -111,10 +114,10 @@ io::Digest prove_errors(const io::Folder& folder, const JobState& state, StopFla
 
 void prove_open_files(const io::Folder& folder, const OutputLayout& layout, const JobState& state,
                       Proof& proof, StopFlag stop) {
-  const StoredFile data(folder, left_as(folder, layout.data_file(state.shards), false));
-  demand(layout.is_length(state.open_bytes, state.open_rows),
-         "{}: {} rows cannot take {} bytes, as {} says", data.shown(), state.open_rows,
-         state.open_bytes, kManifestFile);
+  const StoredFile data(folder, current_name(folder, layout.data_file(state.shards), false));
+  require_that(layout.is_file_size(state.open_bytes, state.open_rows),
+               "{}: {} rows cannot have {} bytes, as {} says", data.display_path(), state.open_rows,
+               state.open_bytes, kManifestFile);
   Expected expected{
       .skipped = layout.header_bytes(), .bytes = state.open_bytes, .sum = state.data_sum};
   if (!layout.has_index()) {
@@ -122,97 +125,106 @@ void prove_open_files(const io::Folder& folder, const OutputLayout& layout, cons
   }
   proof.data = prove_content(data, expected, false, stop);
   if (layout.has_index()) {
-    const StoredFile index(folder, left_as(folder, layout.index_file(state.shards), false));
+    const StoredFile index(folder, current_name(folder, layout.index_file(state.shards), false));
     proof.index = prove_content(
         index, {.bytes = state.index_bytes, .sum = state.index_sum, .lines = state.open_rows},
         false, stop);
   }
 }
 
-void demand_finished(const JobState& state) {
-  demand(!state.retrying && state.open_rows == 0 && state.open_bytes == 0 && state.index_bytes == 0,
-         "the job is finished, but a file is still being written");
-  demand(state.inputs == state.all_inputs && state.names == state.all_names &&
-             state.rows + state.failed == state.inputs,
-         "{} rows and {} failed inputs do not add up to {} inputs", state.rows, state.failed,
-         state.all_inputs);
+void prove_finished_counts(const JobState& state) {
+  require_that(
+      !state.retrying && state.open_rows == 0 && state.open_bytes == 0 && state.index_bytes == 0,
+      "the job is finished, but a file is still being written");
+  require_that(state.inputs == state.all_inputs && state.names == state.all_names &&
+                   state.rows + state.failed == state.inputs,
+               "{} rows and {} failed inputs do not add up to {} inputs", state.rows, state.failed,
+               state.all_inputs);
 }
 
 }  // namespace
 
 void JournalSummary::add(const JournalLine& line) {
   if (const auto* const identity = std::get_if<JobIdentity>(&line)) {
-    demand(!identity_ && files_.empty() && !state_, "describes a second job");
+    require_that(!identity_ && files_.empty() && !state_, "the line describes a second job");
     identity_ = *identity;
   } else if (const auto* const file = std::get_if<FileRecord>(&line)) {
-    demand(file->number == files_.size(), "describes file {}, but file {} is the next",
-           file->number, files_.size());
+    require_that(file->number == files_.size(), "the line describes file {}, expected file {}",
+                 file->number, files_.size());
     files_.push_back(*file);
     rows_ += file->rows;
   } else if (const auto* const retry = std::get_if<RetryRecord>(&line)) {
-    demand(state_ && retry->number == retries_ + 1, "describes retry {}, but {} is the next",
-           retry->number, retries_ + 1);
+    require_that(state_ && retry->number == retries_ + 1,
+                 "the line describes retry {}, expected retry {}", retry->number, retries_ + 1);
     retries_ = retry->number;
-    before_ = std::exchange(state_, std::nullopt);
-    first_ = first_ ? first_ : before_;
-    pass_rows_ = rows_;
+    previous_pass_ = std::exchange(state_, std::nullopt);
+    first_pass_ = first_pass_ ? first_pass_ : previous_pass_;
+    rows_before_pass_ = rows_;
   } else {
     JobState state = std::get<JobState>(line);
-    demand(state.shards == files_.size() && state.rows == rows_ + state.open_rows,
-           "contradicts the lines before it");
+    require_that(state.shards == files_.size() && state.rows == rows_ + state.open_rows,
+                 "the line contradicts the lines before it");
     state.retries = retries_;
     state.retrying = retries_ > 0;
-    state.all_inputs = first_ ? first_->inputs : 0;
-    state.all_names = first_ ? first_->names : 0;
+    state.all_inputs = first_pass_ ? first_pass_->inputs : 0;
+    state.all_names = first_pass_ ? first_pass_->names : 0;
     state_ = state;
   }
 }
 
 void prove_counts(const Manifest& manifest, const JournalSummary& summary) {
   const JobState& state = manifest.state;
-  demand(summary.identity() != nullptr &&
-             format_journal_line(*summary.identity()) == format_journal_line(manifest.identity),
-         "describes another job than {}", kJournalFile);
-  demand(state.shards == summary.files().size(), "counts {} complete files, but {} lists {}",
-         state.shards, kJournalFile, summary.files().size());
-  demand(state.rows == summary.rows() + state.open_rows &&
-             state.open_rows < manifest.identity.shard_rows,
-         "counts {} rows, {} of them in a file that is not complete, but {} lists {}", state.rows,
-         state.open_rows, kJournalFile, summary.rows());
-  // A file that does not exist has no length and no sum; others are compared with the file.
+  require_that(summary.identity() != nullptr && format_journal_line(*summary.identity()) ==
+                                                    format_journal_line(manifest.identity),
+               "the job differs from that in {}", kJournalFile);
+  require_that(state.shards == summary.files().size(),
+               "the manifest counts {} complete files, but {} lists {}", state.shards, kJournalFile,
+               summary.files().size());
+  require_that(state.rows == summary.rows() + state.open_rows &&
+                   state.open_rows < manifest.identity.shard_rows,
+               "the manifest counts {} rows, {} of them in an incomplete file, but {} lists {}",
+               state.rows, state.open_rows, kJournalFile, summary.rows());
+  // A file that does not exist must have size 0 and checksum 0; others are compared later.
   const bool no_index = state.index_bytes == 0 && state.index_sum == 0;
-  demand(state.open_rows > 0
-             ? state.open_bytes > 0 && no_index != OutputLayout(manifest.identity).has_index()
-             : state.open_bytes == 0 && state.data_sum == 0 && no_index,
-         "describes a file with {} rows and {} bytes", state.open_rows, state.open_bytes);
-  demand((state.failed > 0) == (state.errors_bytes > 0) &&
-             (state.failed > 0 || state.errors_sum == io::Digest().head()),
-         "describes {} failed inputs in {} bytes", state.failed, state.errors_bytes);
-  // The job was killed between the record of a retry and its first line.
-  const bool begins = state.retrying && state.inputs == 0 && state.failed == 0 &&
-                      state.retries == summary.retries() + 1 && summary.state() != nullptr;
-  demand(begins || state.retries == summary.retries(), "counts {} retries, but {} lists {}",
-         state.retries, kJournalFile, summary.retries());
-  demand(state.finished || state.retrying == (state.retries > 0),
-         "does not say whether inputs are being tried again");
-  const JobState* const first = summary.first() != nullptr ? summary.first() : summary.state();
+  require_that(state.open_rows > 0
+                   ? state.open_bytes > 0 && no_index != OutputLayout(manifest.identity).has_index()
+                   : state.open_bytes == 0 && state.data_sum == 0 && no_index,
+               "the manifest describes a file with {} rows and {} bytes", state.open_rows,
+               state.open_bytes);
+  require_that((state.failed > 0) == (state.errors_bytes > 0) &&
+                   (state.failed > 0 || state.errors_sum == io::Digest().head()),
+               "the manifest describes {} failed inputs in {} bytes", state.failed,
+               state.errors_bytes);
+  // The job may have been killed between the two records of a new retry: after it was written to
+  // the manifest, before it was written to the journal.
+  const bool is_new_retry = state.retrying && state.inputs == 0 && state.failed == 0 &&
+                            state.retries == summary.retries() + 1 && summary.state() != nullptr;
+  require_that(is_new_retry || state.retries == summary.retries(),
+               "the manifest counts {} retries, but {} lists {}", state.retries, kJournalFile,
+               summary.retries());
+  require_that(state.finished || state.retrying == (state.retries > 0),
+               "\"retrying\" and the number of retries contradict each other");
+  const JobState* const first_pass =
+      summary.first_pass() != nullptr ? summary.first_pass() : summary.state();
   if (state.finished) {
-    demand_finished(state);
-    const JobState* const last = summary.state();
-    demand(last != nullptr && last->failed == state.failed && last->errors_sum == state.errors_sum,
-           "the job is finished, but {} does not record its end", kJournalFile);
+    prove_finished_counts(state);
+    const JobState* const last_state = summary.state();
+    require_that(last_state != nullptr && last_state->failed == state.failed &&
+                     last_state->errors_sum == state.errors_sum,
+                 "the job is finished, but {} does not record its end", kJournalFile);
   } else {
-    const std::uint64_t before = begins ? summary.rows() : summary.pass_rows();
-    demand(state.rows + state.failed == before + state.inputs,
-           "{} new rows and {} failed inputs do not add up to {} inputs", state.rows - before,
-           state.failed, state.inputs);
+    const std::uint64_t rows_before = is_new_retry ? summary.rows() : summary.rows_before_pass();
+    require_that(state.rows + state.failed == rows_before + state.inputs,
+                 "{} new rows and {} failed inputs do not add up to {} inputs",
+                 state.rows - rows_before, state.failed, state.inputs);
   }
-  const bool has_first = state.finished || state.retrying;
-  demand(!has_first || first != nullptr, "counts a pass, but {} does not list it", kJournalFile);
-  demand(state.all_inputs == (has_first ? first->inputs : 0) &&
-             state.all_names == (has_first ? first->names : 0),
-         "counts {} inputs in total, but {} lists {}", state.all_inputs, kJournalFile,
-         has_first ? first->inputs : 0);
+  const bool has_first_pass = state.finished || state.retrying;
+  require_that(!has_first_pass || first_pass != nullptr,
+               "the manifest counts a pass that {} does not list", kJournalFile);
+  require_that(state.all_inputs == (has_first_pass ? first_pass->inputs : 0) &&
+                   state.all_names == (has_first_pass ? first_pass->names : 0),
+               "the manifest counts {} inputs in total, but {} lists {}", state.all_inputs,
+               kJournalFile, has_first_pass ? first_pass->inputs : 0);
 }
 
 Proof prove(const io::Folder& folder, const Manifest& manifest, OutputLock* lock, StopFlag stop,
@@ -232,19 +244,20 @@ Proof prove(const io::Folder& folder, const Manifest& manifest, OutputLock* lock
   };
   Proof proof;
   const JournalSummary& summary = proof.summary;
-  const bool listed =
+  const bool is_journal_valid =
       attempt([&] { proof.journal = prove_journal(folder, state, proof.summary, stop); });
-  if (listed) {  // otherwise its counts cover only some of the lines
+  if (is_journal_valid) {  // otherwise the summary may be incomplete
     attempt([&] {
       const std::string problem = finding_of([&] { prove_counts(manifest, summary); });
-      demand(problem.empty(), "{}: {}", io::escape((folder / kManifestFile).native()), problem);
+      require_that(problem.empty(), "{}: {}", io::escape((folder / kManifestFile).native()),
+                   problem);
     });
   }
   for (const FileRecord& file : summary.files()) {
-    for (const auto problem_of : {&problem_of_data, &problem_of_index}) {
+    for (const auto find_problem : {&data_problem, &index_problem}) {
       attempt([&] {
-        const std::string problem = problem_of(folder, layout, file, lock, stop);
-        demand(problem.empty(), "{}", problem);
+        const std::string problem = find_problem(folder, layout, file, lock, stop);
+        require_that(problem.empty(), "{}", problem);
       });
     }
   }
@@ -252,15 +265,15 @@ Proof prove(const io::Folder& folder, const Manifest& manifest, OutputLock* lock
     attempt([&] { prove_open_files(folder, layout, state, proof, stop); });
   }
   attempt([&] { proof.errors = prove_errors(folder, state, stop); });
-  const JobState* const before =
-      summary.retries() == state.retries ? summary.before() : summary.state();
-  if (state.retrying && before != nullptr) {
-    attempt([&] { prove_retried(folder, *before, stop); });
+  const JobState* const previous_pass =
+      summary.retries() == state.retries ? summary.previous_pass() : summary.state();
+  if (state.retrying && previous_pass != nullptr) {
+    attempt([&] { prove_retry_list(folder, *previous_pass, stop); });
   }
-  if (state.finished && listed) {
+  if (state.finished && is_journal_valid) {
     for (const std::string& name : uncounted_files(folder, layout, state)) {
       attempt([&] {
-        fail("{}: is not part of this output, because {} does not count it; remove it",
+        fail("{}: the file is not part of this output, because {} does not count it; remove it",
              io::escape((folder / name).native()), kManifestFile);
       });
     }
@@ -271,70 +284,72 @@ Proof prove(const io::Folder& folder, const Manifest& manifest, OutputLock* lock
   return proof;
 }
 
-void prove_retried(const io::Folder& folder, const JobState& before, StopFlag stop) {
+void prove_retry_list(const io::Folder& folder, const JobState& previous_pass, StopFlag stop) {
   const StoredFile file(folder, folder.has(kRetryingFile) ? kRetryingFile : kErrorsFile);
-  (void)prove_content(
-      file, {.bytes = before.errors_bytes, .sum = before.errors_sum, .lines = before.failed}, true,
-      stop);
+  (void)prove_content(file,
+                      {.bytes = previous_pass.errors_bytes,
+                       .sum = previous_pass.errors_sum,
+                       .lines = previous_pass.failed},
+                      true, stop);
 }
 
 void prove_unsummed(const io::Folder& folder, const Manifest& manifest, StopFlag stop) {
   const JobState& state = manifest.state;
   const OutputLayout layout(manifest.identity);
-  demand_finished(state);
+  prove_finished_counts(state);
   std::uint64_t rows = 0;
   for (std::uint64_t number = 0; number < state.shards; ++number) {
     const StoredFile data(folder, layout.data_file(number));
-    std::uint64_t here = 0;
+    std::uint64_t file_rows = 0;
     if (layout.has_index()) {
       const StoredFile index(folder, layout.index_file(number));
-      here = index.look_at(0, index.size(), stop).lines;
-      demand(layout.is_length(data.size(), here),
-             "{}: holds {} bytes, which do not match the {} rows in its index", data.shown(),
-             data.size(), here);
+      file_rows = index.read_content(0, index.size(), stop).lines;
+      require_that(layout.is_file_size(data.size(), file_rows),
+                   "{}: the file has {} bytes, which do not match the {} rows in its index",
+                   data.display_path(), data.size(), file_rows);
     } else {
-      here = data.look_at(0, data.size(), stop).lines;
+      file_rows = data.read_content(0, data.size(), stop).lines;
     }
-    rows += here;
+    rows += file_rows;
   }
-  demand(rows == state.rows, "{}: its files hold {} rows, but {} counts {}",
-         io::escape(folder.path().native()), rows, kManifestFile, state.rows);
+  require_that(rows == state.rows, "{}: the files have {} rows, but {} counts {}",
+               io::escape(folder.path().native()), rows, kManifestFile, state.rows);
   const StoredFile errors(folder, kErrorsFile);
-  const std::uint64_t failed = errors.look_at(0, errors.size(), stop).lines;
-  demand(failed == state.failed, "{}: holds {} lines, but {} counts {}", errors.shown(), failed,
-         kManifestFile, state.failed);
+  const std::uint64_t failed = errors.read_content(0, errors.size(), stop).lines;
+  require_that(failed == state.failed, "{}: the file has {} lines, but {} counts {}",
+               errors.display_path(), failed, kManifestFile, state.failed);
 }
 
-std::string problem_of_data(const io::Folder& folder, const OutputLayout& layout,
-                            const FileRecord& file, OutputLock* lock, StopFlag stop) {
+std::string data_problem(const io::Folder& folder, const OutputLayout& layout,
+                         const FileRecord& file, OutputLock* lock, StopFlag stop) {
   const std::string name = layout.data_file(file.number);
-  if (lock != nullptr && lock->knows(name, file.data_sum)) {
+  if (lock != nullptr && lock->is_recorded(name, file.data_sum)) {
     return {};
   }
   return finding_of([&] {
     const StoredFile data(folder, name);
-    demand(layout.is_length(data.size(), file.rows),
-           "{}: holds {} bytes, which do not match its {} rows", data.shown(), data.size(),
-           file.rows);
+    require_that(layout.is_file_size(data.size(), file.rows),
+                 "{}: the file has {} bytes, which do not match its {} rows", data.display_path(),
+                 data.size(), file.rows);
     Expected expected{.skipped = layout.header_bytes(), .bytes = data.size(), .sum = file.data_sum};
     if (layout.has_index()) {
       const std::string header = data.text(0, layout.header_bytes(), stop);
-      demand(header == layout.header(file.rows), "{}: its header does not match {} rows",
-             data.shown(), file.rows);
+      require_that(header == layout.header(file.rows), "{}: the header does not match {} rows",
+                   data.display_path(), file.rows);
     } else {
       expected.lines = file.rows;
     }
     (void)prove_content(data, expected, true, stop);
     if (lock != nullptr) {
-      lock->remember(name, file.data_sum, data.info());
+      lock->record(name, file.data_sum, data.info());
     }
   });
 }
 
-std::string problem_of_index(const io::Folder& folder, const OutputLayout& layout,
-                             const FileRecord& file, OutputLock* lock, StopFlag stop) {
+std::string index_problem(const io::Folder& folder, const OutputLayout& layout,
+                          const FileRecord& file, OutputLock* lock, StopFlag stop) {
   const std::string name = layout.index_file(file.number);
-  if (!layout.has_index() || (lock != nullptr && lock->knows(name, file.index_sum))) {
+  if (!layout.has_index() || (lock != nullptr && lock->is_recorded(name, file.index_sum))) {
     return {};
   }
   return finding_of([&] {
@@ -342,26 +357,26 @@ std::string problem_of_index(const io::Folder& folder, const OutputLayout& layou
     (void)prove_content(
         index, {.bytes = file.index_bytes, .sum = file.index_sum, .lines = file.rows}, true, stop);
     if (lock != nullptr) {
-      lock->remember(name, file.index_sum, index.info());
+      lock->record(name, file.index_sum, index.info());
     }
   });
 }
 
 std::vector<std::string> uncounted_files(const io::Folder& folder, const OutputLayout& layout,
                                          const JobState& state) {
-  std::set<std::string> counted;  // of the files that are being written
+  std::set<std::string> open_names;  // the current names of the files that are being written
   if (state.open_rows > 0) {
     for (const std::string& name :
          {layout.data_file(state.shards), layout.index_file(state.shards)}) {
-      counted.insert(left_as(folder, name, false));
+      open_names.insert(current_name(folder, name, false));
     }
   }
-  std::vector<std::string> more = folder.list();
-  std::erase_if(more, [&](const std::string& name) {
+  std::vector<std::string> names = folder.list();
+  std::erase_if(names, [&](const std::string& name) {
     return !is_shard_file(name) || layout.is_complete_file(name, state.shards) ||
-           counted.contains(name);
+           open_names.contains(name);
   });
-  return more;
+  return names;
 }
 
 }  // namespace fovea::pipeline

@@ -17,39 +17,43 @@
 
 namespace fovea::pipeline {
 
-/// The content of checksums.jsonl up to a byte position.
+/// A summary of the first lines of checksums.jsonl.
 class JournalSummary {
  public:
-  /// Throws fovea::Error when the line cannot follow those before it.
+  /// Adds the next line. Throws fovea::Error when it contradicts the lines before it.
   void add(const JournalLine& line);
 
-  /// Null before the first line.
+  /// Returns the identity of the job; null before the first line.
   [[nodiscard]] const JobIdentity* identity() const { return identity_ ? &*identity_ : nullptr; }
   [[nodiscard]] const std::vector<FileRecord>& files() const { return files_; }
-  /// The rows in all `files`, and in those from before the current pass.
+  /// Returns the number of rows in all `files`.
   [[nodiscard]] std::uint64_t rows() const { return rows_; }
-  [[nodiscard]] std::uint64_t pass_rows() const { return pass_rows_; }
+  /// Returns the number of rows in the files that existed when the current pass began.
+  [[nodiscard]] std::uint64_t rows_before_pass() const { return rows_before_pass_; }
   [[nodiscard]] std::uint64_t retries() const { return retries_; }
-  /// The last state of the current pass, the state at the end of the pass before it, and that at
-  /// the end of the first pass; null when there is none.
+  /// Returns the last state of the current pass; null when it has none.
   [[nodiscard]] const JobState* state() const { return state_ ? &*state_ : nullptr; }
-  [[nodiscard]] const JobState* before() const { return before_ ? &*before_ : nullptr; }
-  [[nodiscard]] const JobState* first() const { return first_ ? &*first_ : nullptr; }
+  /// Returns the state at the end of the previous pass; null in the first pass.
+  [[nodiscard]] const JobState* previous_pass() const {
+    return previous_pass_ ? &*previous_pass_ : nullptr;
+  }
+  /// Returns the state at the end of the first pass; null during the first pass.
+  [[nodiscard]] const JobState* first_pass() const { return first_pass_ ? &*first_pass_ : nullptr; }
 
  private:
   std::optional<JobIdentity> identity_;
   std::vector<FileRecord> files_;
   std::uint64_t rows_ = 0;
-  std::uint64_t pass_rows_ = 0;
+  std::uint64_t rows_before_pass_ = 0;
   std::uint64_t retries_ = 0;
   std::optional<JobState> state_;
-  std::optional<JobState> before_;
-  std::optional<JobState> first_;
+  std::optional<JobState> previous_pass_;
+  std::optional<JobState> first_pass_;
 };
 
-/// The files of an earlier run, from which a later one resumes.
+/// The verified content of the files from which a run resumes.
 struct Proof {
-  // The sums over the parts of growing files that are kept.
+  // The checksums over the parts of unfinished files that are kept.
   io::Digest data;
   io::Digest index;
   io::Digest errors;
@@ -57,37 +61,37 @@ struct Proof {
   JournalSummary summary;
 };
 
-/// Reads the files that `manifest` (of format version 2, with at least one input done) counts, and
-/// compares them. Complete files that `lock` knows, unless it is null, are not read. Throws
-/// Interrupted when `stop` is set. The first disagreement is thrown as fovea::Error; or, unless
-/// `problems` is null, all of them are added to it, and then the result is not usable.
+/// Verifies the files that `manifest` counts. It must have format version 2 or later and at least
+/// one processed input. Complete files that are recorded in `lock`, unless that is null, are not
+/// read. Throws fovea::Error for the first mismatch; Interrupted when `stop` is set. Unless
+/// `problems` is null, all mismatches are added to it instead, and the result must not be used.
 [[nodiscard]] Proof prove(const io::Folder& folder, const Manifest& manifest, OutputLock* lock,
                           StopFlag stop, std::vector<std::string>* problems = nullptr);
 
-/// Verifies a finished output of format version 1, which has no checksums, by lengths and counts.
-/// Throws the first disagreement.
+/// Verifies a finished output of format version 1, which has no checksums, by sizes and counts.
+/// Throws fovea::Error for the first mismatch.
 void prove_unsummed(const io::Folder& folder, const Manifest& manifest, StopFlag stop);
 
-/// Describes the error in a complete embeddings file or in its index; empty when they are correct.
-[[nodiscard]] std::string problem_of_data(const io::Folder& folder, const OutputLayout& layout,
-                                          const FileRecord& file, OutputLock* lock, StopFlag stop);
-[[nodiscard]] std::string problem_of_index(const io::Folder& folder, const OutputLayout& layout,
-                                           const FileRecord& file, OutputLock* lock, StopFlag stop);
+/// Describes what is wrong with a complete embeddings file or its index; empty when it is valid.
+[[nodiscard]] std::string data_problem(const io::Folder& folder, const OutputLayout& layout,
+                                       const FileRecord& file, OutputLock* lock, StopFlag stop);
+[[nodiscard]] std::string index_problem(const io::Folder& folder, const OutputLayout& layout,
+                                        const FileRecord& file, OutputLock* lock, StopFlag stop);
 
-/// Throws when the counts of a manifest contradict themselves or its checksums.
+/// Throws fovea::Error when the counts of a manifest contradict each other or the journal.
 void prove_counts(const Manifest& manifest, const JournalSummary& summary);
 
-/// Throws when something is wrong with the list of inputs that a retry tries again; `before`: the
-/// state at the end of the pass before it.
-void prove_retried(const io::Folder& folder, const JobState& before, StopFlag stop);
+/// Verifies the list of inputs that a retry tries again. `previous_pass`: the state at the end of
+/// the pass that wrote the list. Throws fovea::Error when it is damaged.
+void prove_retry_list(const io::Folder& folder, const JobState& previous_pass, StopFlag stop);
 
-/// The names of embeddings files and indexes in the folder that the state does not count.
+/// Returns the names of embeddings files and indexes in the folder that the state does not count.
 [[nodiscard]] std::vector<std::string> uncounted_files(const io::Folder& folder,
                                                        const OutputLayout& layout,
                                                        const JobState& state);
 
-/// The message of the fovea::Error that `body` throws, or "". ResourceError and Interrupted are not
-/// findings and are passed on.
+/// Returns the message of the fovea::Error that `body` throws, or "". ResourceError and Interrupted
+/// are not findings, so they are not caught.
 template <typename Body>
 [[nodiscard]] std::string finding_of(const Body& body) {
   try {

@@ -1,4 +1,4 @@
-// Compares files by device and inode number.
+// Refuses outputs that are inputs. Files are compared by device and inode number.
 #include "pipeline/own_outputs.hpp"
 
 #include <algorithm>
@@ -35,8 +35,8 @@ class OwnOutputs {
       }
       return;
     }
-    std::error_code absent;  // a folder that does not exist yet holds nothing
-    for (const auto& entry : fs::directory_iterator(output, absent)) {
+    std::error_code missing;  // ignored: a folder that does not exist yet has no files
+    for (const auto& entry : fs::directory_iterator(output, missing)) {
       if (is_output_file(output, entry.path().filename().native())) {
         add(entry.path());
       }
@@ -47,9 +47,9 @@ class OwnOutputs {
 
   void refuse(const std::string& input) const {
     refuse_file(input);
-    constexpr std::string_view kArray = ".npy";
-    if (input.ends_with(kArray)) {  // whose names and sizes are read, too
-      refuse_file(input.substr(0, input.size() - kArray.size()) + ".index.jsonl");
+    constexpr std::string_view kArraySuffix = ".npy";
+    if (input.ends_with(kArraySuffix)) {  // the job also reads the index of an array
+      refuse_file(input.substr(0, input.size() - kArraySuffix.size()) + ".index.jsonl");
     }
   }
 
@@ -68,34 +68,36 @@ class OwnOutputs {
     if (::stat(path.c_str(), &info) != 0) {
       return;
     }
-    const auto found = files_.find(Identity(info.st_dev, info.st_ino));
-    if (found != files_.end()) {
-      fail("{}: is an input of the job, but its output {} would replace it; choose another output",
-           io::escape(path), io::escape(found->second));
+    const auto entry = files_.find(Identity(info.st_dev, info.st_ino));
+    if (entry != files_.end()) {
+      fail(
+          "{}: the file is an input of the job, but its output {} would replace it; choose another "
+          "output",
+          io::escape(path), io::escape(entry->second));
     }
   }
 
   std::map<Identity, std::string> files_;
 };
 
-// Only names that can be files of an output are looked up, because a list may be long and the disk
-// slow.
+// Returns whether a name in a list can be a file of an output. Other names are not looked up,
+// because the list may be long and the disk slow.
 bool may_be_output(const std::string& name) {
   return name.ends_with(".npy") || name.ends_with(".jsonl");
 }
 
-// Reads the next name of a list. Returns false at the end or on an error, which the job reports
-// when it reads the list itself.
+// Reads the next name of a list. Returns false at the end, and for an error, which the job will
+// report when it reads the list.
 bool read_name(io::LineReader& lines, std::string& name, StopFlag stop) {
-  bool found = false;
-  return finding_of([&] { found = lines.next(name, stop); }).empty() && found;
+  bool has_name = false;
+  return finding_of([&] { has_name = lines.next(name, stop); }).empty() && has_name;
 }
 
 void refuse_in_list(const OwnOutputs& outputs, const std::string& path, bool null_separated,
                     StopFlag stop) {
   struct stat info{};
   if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    return;  // only the job reads a pipe
+    return;  // a pipe can be read only once, by the job
   }
   io::LineReader lines(path, null_separated ? '\0' : '\n');
   std::string line;
@@ -106,14 +108,14 @@ void refuse_in_list(const OwnOutputs& outputs, const std::string& path, bool nul
   }
 }
 
-/// Whether a regular file exists that would be replaced. Pipes and devices never are.
-bool holds_something(const fs::path& path) {
+/// Returns whether a regular file with content exists, which must not be replaced.
+bool has_content(const fs::path& path) {
   struct stat info{};
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
 }
 
-/// Returns the number of rows of an array; nothing when the file is not an array.
-std::optional<std::uint64_t> rows_of(const fs::path& path) {
+/// Returns the number of rows of an array; nullopt when the file is not an array.
+std::optional<std::uint64_t> array_rows(const fs::path& path) {
   try {
     const Shape shape = io::NpyFile(path).shape();
     return shape.rank() == 0 ? std::nullopt : std::optional(static_cast<std::uint64_t>(shape[0]));
@@ -123,9 +125,9 @@ std::optional<std::uint64_t> rows_of(const fs::path& path) {
   }
 }
 
-/// Whether the first line of a file can be parsed; counts the lines.
+/// Returns whether the first line of a file can be parsed. Counts the lines in `count`.
 template <typename Parse>
-bool has_lines(const fs::path& path, const Parse& parse, std::uint64_t& count) {
+bool has_valid_line(const fs::path& path, const Parse& parse, std::uint64_t& count) {
   try {
     io::LineReader lines(path.native(), '\n');
     std::string line;
@@ -141,14 +143,14 @@ bool has_lines(const fs::path& path, const Parse& parse, std::uint64_t& count) {
   }
 }
 
-bool is_index(const fs::path& path, std::uint64_t& lines) {
-  return holds_something(path) &&
-         has_lines(path, [](std::string_view line) { (void)parse_index_line(line); }, lines);
+bool is_index_file(const fs::path& path, std::uint64_t& lines) {
+  return has_content(path) &&
+         has_valid_line(path, [](std::string_view line) { (void)parse_index_line(line); }, lines);
 }
 
-bool are_errors(const fs::path& path) {
+bool is_errors_file(const fs::path& path) {
   std::uint64_t lines = 0;
-  return has_lines(path, [](std::string_view line) { (void)parse_error_source(line); }, lines);
+  return has_valid_line(path, [](std::string_view line) { (void)parse_error_source(line); }, lines);
 }
 
 }  // namespace
@@ -182,34 +184,34 @@ void refuse_foreign_files(const fs::path& output, bool overwrite) {
   const auto [array, index, errors] = array_files(output);
   const fs::path folder = output.parent_path();
   std::uint64_t lines = 0;
-  const bool has_index = is_index(folder / index, lines);
-  const auto refuse = [](const fs::path& path, std::string_view what) {
+  const bool has_index = is_index_file(folder / index, lines);
+  const auto refuse = [](const fs::path& path, std::string_view kind) {
     fail("{}: exists, and is not {} that Fovea wrote; choose another output, or replace it with {}",
-         io::escape(path.native()), what, option_words("overwrite"));
+         io::escape(path.native()), kind, option_words("overwrite"));
   };
-  if (holds_something(folder / index) && !has_index) {
+  if (has_content(folder / index) && !has_index) {
     refuse(folder / index, "an index");
   }
-  if (holds_something(folder / errors) && !are_errors(folder / errors)) {
+  if (has_content(folder / errors) && !is_errors_file(folder / errors)) {
     refuse(folder / errors, "a list of errors");
   }
-  if (holds_something(output) && (rows_of(output) != lines || (!has_index && lines != 0))) {
+  if (has_content(output) && (array_rows(output) != lines || (!has_index && lines != 0))) {
     refuse(output, "an array");
   }
 }
 
-std::string input_around(const InputOptions& input, const fs::path& output) {
+std::string input_containing(const InputOptions& input, const fs::path& output) {
   std::error_code error;
-  // A relative path of which nothing exists yet would stay relative.
-  const fs::path whole = fs::absolute(output);
-  const fs::path place =
-      fs::weakly_canonical(is_array_file(output) ? whole.parent_path() : whole, error);
+  // weakly_canonical() alone would leave a path relative when no part of it exists yet.
+  const fs::path absolute = fs::absolute(output);
+  const fs::path output_folder =
+      fs::weakly_canonical(is_array_file(output) ? absolute.parent_path() : absolute, error);
   for (const std::string& name : input.inputs) {
     if (!fs::is_directory(name, error)) {
       continue;
     }
     const fs::path folder = fs::canonical(name, error);
-    if (!error && std::ranges::mismatch(folder, place).in1 == folder.end()) {
+    if (!error && std::ranges::mismatch(folder, output_folder).in1 == folder.end()) {
       return name;
     }
   }

@@ -1,4 +1,4 @@
-// Refuses outputs that are inputs of the same job.
+// Refuses outputs that would replace inputs of the same job or files of other programs.
 #pragma once
 
 #include <filesystem>
@@ -8,20 +8,20 @@
 
 namespace fovea::pipeline {
 
-/// Throws fovea::Error, naming both, when a file that a job with this output would replace is one
-/// of its inputs, under whatever name: an input of the command line, or of a list that is a file;
-/// or the index of such an array. What the standard input lists cannot be known before it is read.
-/// `output`: an array ("x.npy") or a folder. Throws Interrupted when `stop` is set.
+/// Throws fovea::Error, naming both files, when a job with this output would replace one of its
+/// inputs: a file named on the command line or in a list, or the index of an array among them.
+/// Links are detected. Names from the standard input are not checked, since it can be read only
+/// once. `output`: an array ("x.npy") or a folder. Throws Interrupted when `stop` is set.
 void refuse_own_outputs(const InputOptions& input, const std::filesystem::path& output,
                         StopFlag stop);
 
-/// The folder of the command line that holds the output, or is it; "" when none does.
-[[nodiscard]] std::string input_around(const InputOptions& input,
-                                       const std::filesystem::path& output);
+/// Returns the input folder that is, or contains, the folder of the output; "" when there is none.
+[[nodiscard]] std::string input_containing(const InputOptions& input,
+                                           const std::filesystem::path& output);
 
-/// Throws fovea::Error when a job that writes an array, `output`, would replace a file that no such
-/// job wrote: an array without its index beside it, or such an index or list of errors. Nothing
-/// unless `output` is an array, and not to be overwritten.
+/// Throws fovea::Error when the job would replace a file that Fovea did not write: an array without
+/// its index, or a file under the name of the index or of the errors that is neither. Does nothing
+/// when `output` is a folder or may be overwritten.
 void refuse_foreign_files(const std::filesystem::path& output, bool overwrite);
 
 }  // namespace fovea::pipeline

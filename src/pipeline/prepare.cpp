@@ -1,4 +1,4 @@
-// Reads and decodes one input.
+// Reads, decodes and resizes one input at a time.
 #include "pipeline/prepare.hpp"
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 namespace fovea::pipeline {
 namespace {
 
-// The largest buffer in bytes that a worker keeps between files.
-constexpr std::size_t kKeptBytes = std::size_t{16} << 20;
+// The maximum size in bytes of the buffer that a worker keeps between files.
+constexpr std::size_t kMaxKeptBytes = std::size_t{16} << 20;
 
 // Reads and decodes the inputs of one worker, and reuses its buffers from image to image.
 class Preparer {
@@ -29,7 +29,7 @@ class Preparer {
         resized_(static_cast<std::size_t>(image::max_target_pixels(pixels_)) * image::kChannels) {}
 
   void operator()(Item& item, std::span<std::uint8_t> pixels, Slot& slot, const Limits& limits) {
-    slot.width = item.width;  // those of an encoded image are known once it is decoded
+    slot.width = item.width;  // decode() sets the size of an encoded image
     slot.height = item.height;
     slot.file = item.file;
     slot.sha256 = item.sha256;
@@ -56,11 +56,11 @@ class Preparer {
  private:
   void decode_file(const std::string& path, std::span<std::uint8_t> pixels, Slot& slot,
                    const Limits& limits) {
-    // Frees the buffer of a large file, also after an error.
+    // Frees the buffer after a large file, even when decoding throws.
     struct Shrink {
       ~Shrink() {
-        if (bytes.capacity() > kKeptBytes) {
-          std::vector<std::byte>().swap(bytes);  // `= {}` would keep the memory
+        if (bytes.capacity() > kMaxKeptBytes) {
+          std::vector<std::byte>().swap(bytes);  // assigning {} would keep the memory
         }
       }
       std::vector<std::byte>& bytes;
@@ -76,63 +76,62 @@ class Preparer {
       io::Digest sum;
       sum.add(bytes);
       slot.sha256 = sum.hex();
-      slot.known = check_.is_known && check_.is_known(slot.sha256);
+      slot.is_known = check_.is_known && check_.is_known(slot.sha256);
     }
-    if (slot.known) {
+    if (slot.is_known) {
       return;
     }
     const image::DecodeOptions options = limits.decoding();
-    lay_out(pixels, slot, [&](std::span<std::uint8_t> resized) {
-      const image::Resized made = image::decode_resized(bytes, pixels_, options, resized);
-      slot.width = made.original.width;
-      slot.height = made.original.height;
-      slot.lost_range = made.original.lost_range;
-      return made.pixels;
+    store_pixels(pixels, slot, [&](std::span<std::uint8_t> resized) {
+      const image::Resized result = image::decode_resized(bytes, pixels_, options, resized);
+      slot.width = result.original.width;
+      slot.height = result.original.height;
+      slot.lost_range = result.original.lost_range;
+      return result.pixels;
     });
   }
 
-  // An unreadable row fails as an input of its own; the others are still read.
+  // Reads a row of an array. When that throws, only this input fails.
   void read_row(const Item& item, std::span<std::uint8_t> pixels, Slot& slot) {
-    const std::uint64_t first = item.number * resized_.size();
-    if (pixels_.keeps_proportions()) {  // its rows are in patches
-      const std::span<std::uint8_t> used = take_grid(item.grid, pixels, slot);
-      return item.array->read(first, used);
+    const std::uint64_t offset = item.number * resized_.size();
+    if (pixels_.keeps_proportions()) {  // the array stores patches
+      return item.array->read(offset, set_grid(item.grid, pixels, slot));
     }
-    lay_out(pixels, slot, [&](std::span<std::uint8_t> row) {
-      item.array->read(first, row);
-      return size_of(item);
+    store_pixels(pixels, slot, [&](std::span<std::uint8_t> row) {
+      item.array->read(offset, row);
+      return target_size(item);
     });
   }
 
   void resize(const Item& item, std::span<std::uint8_t> pixels, Slot& slot) {
-    lay_out(pixels, slot, [&](std::span<std::uint8_t> resized) {
-      const image::TargetSize size = size_of(item);
+    store_pixels(pixels, slot, [&](std::span<std::uint8_t> resized) {
+      const image::TargetSize size = target_size(item);
       image::resize(image::ImageView(item.width, item.height, item.pixels.data()), size.height,
-                    size.width, pixels_.resample, resized.first(bytes_of(size)));
+                    size.width, pixels_.resample, resized.first(byte_size(size)));
       return size;
     });
   }
 
   void synthesise(const Item& item, std::span<std::uint8_t> pixels, Slot& slot) {
-    lay_out(pixels, slot, [&](std::span<std::uint8_t> resized) {
-      const image::TargetSize size = size_of(item);
-      fill_synthetic(item.number, resized.first(bytes_of(size)));
+    store_pixels(pixels, slot, [&](std::span<std::uint8_t> resized) {
+      const image::TargetSize size = target_size(item);
+      fill_synthetic(item.number, resized.first(byte_size(size)));
       return size;
     });
   }
 
-  [[nodiscard]] image::TargetSize size_of(const Item& item) const {
+  [[nodiscard]] image::TargetSize target_size(const Item& item) const {
     return image::target_size(pixels_, item.height, item.width);
   }
-  [[nodiscard]] static std::size_t bytes_of(const image::TargetSize& size) {
+  [[nodiscard]] static std::size_t byte_size(const image::TargetSize& size) {
     return static_cast<std::size_t>(size.height) * static_cast<std::size_t>(size.width) *
            image::kChannels;
   }
 
-  // Stores the resized pixels that `make` writes and whose size it returns; cuts them into patches
-  // unless plain pixels are requested.
+  // Stores resized pixels: `make` writes them and returns their size. They are cut into patches
+  // unless the layout is that of an array's row.
   template <typename Make>
-  void lay_out(std::span<std::uint8_t> pixels, Slot& slot, const Make& make) {
+  void store_pixels(std::span<std::uint8_t> pixels, Slot& slot, const Make& make) {
     if (layout_.patch == 0 && !pixels_.keeps_proportions()) {
       (void)make(pixels);
       return;
@@ -140,27 +139,27 @@ class Preparer {
     const image::TargetSize size = make(std::span(resized_));
     const int patch = pixels_.keeps_proportions() ? pixels_.patch : layout_.patch;
     const std::span<std::uint8_t> used =
-        take_grid({.height = size.height / patch, .width = size.width / patch}, pixels, slot);
-    image::patchify(std::span(resized_).first(bytes_of(size)), size.height, size.width, patch,
+        set_grid({.height = size.height / patch, .width = size.width / patch}, pixels, slot);
+    image::patchify(std::span(resized_).first(byte_size(size)), size.height, size.width, patch,
                     used);
   }
 
-  // Notes an image's own size in patches, and returns the part of its memory that they take. All
-  // the memory of an array's row counts as used.
-  std::span<std::uint8_t> take_grid(const PatchGrid& grid, std::span<std::uint8_t> pixels,
-                                    Slot& slot) const {
+  // Records the grid of an image for a NaFlex model, and returns the part of `pixels` for its
+  // patches. In the row of an array, the rest is filled with zeros.
+  std::span<std::uint8_t> set_grid(const PatchGrid& grid, std::span<std::uint8_t> pixels,
+                                   Slot& slot) const {
     if (!pixels_.keeps_proportions()) {
       return pixels;
     }
     slot.grid = grid;
-    const auto used = static_cast<std::size_t>(grid.patches()) *
-                      static_cast<std::size_t>(pixels_.patch * pixels_.patch) * image::kChannels;
+    const auto bytes = static_cast<std::size_t>(grid.patches()) *
+                       static_cast<std::size_t>(pixels_.patch * pixels_.patch) * image::kChannels;
     if (layout_.patch > 0) {
-      slot.bytes = used;
+      slot.bytes = bytes;
     } else {
-      std::ranges::fill(pixels.subspan(used), std::uint8_t{0});
+      std::ranges::fill(pixels.subspan(bytes), std::uint8_t{0});
     }
-    return pixels.first(used);
+    return pixels.first(bytes);
   }
 
   PixelLayout layout_;
@@ -176,10 +175,10 @@ std::size_t PixelLayout::image_bytes() const {
   if (preprocessing.keeps_proportions()) {
     return static_cast<std::size_t>(image::max_target_pixels(preprocessing)) * image::kChannels;
   }
-  const auto whole = [this](int side) {
+  const auto used_side = [this](int side) {
     return static_cast<std::size_t>(patch == 0 ? side : side / patch * patch);
   };
-  return whole(preprocessing.height) * whole(preprocessing.width) * image::kChannels;
+  return used_side(preprocessing.height) * used_side(preprocessing.width) * image::kChannels;
 }
 
 Shape PixelLayout::row_shape() const {

@@ -1,4 +1,4 @@
-// Turns an input into the pixels that the model takes: reads, decodes, resizes, cuts into patches.
+// Prepares an input for the model: reads and decodes it, resizes it and cuts it into patches.
 #pragma once
 
 #include <cstddef>
@@ -12,35 +12,34 @@
 
 namespace fovea::pipeline {
 
-/// How the pixels of one image lie in memory: in patches, uint8 [patches, patch, patch, 3], or as
+/// The layout of the pixels of one image in memory: patches, uint8 [patches, patch, patch, 3], or
 /// the row of an array.
 struct PixelLayout {
   Preprocessing preprocessing;
-  /// Side of a patch; 0 for the row of an array: uint8 [height, width, 3], or, of a NaFlex model,
-  /// uint8 [max_patches, patch * patch * 3] with zeros after the image's own patches.
+  /// The side of a patch. 0 stands for the row of an array: uint8 [height, width, 3], or, for a
+  /// NaFlex model, uint8 [max_patches, patch * patch * 3] with zeros after the image's patches.
   int patch = 0;
 
-  /// Bytes per image, of the largest one.
+  /// Returns the number of bytes of the largest image.
   [[nodiscard]] std::size_t image_bytes() const;
-  /// The shape of an array's row.
+  /// Returns the shape of a row of an array.
   [[nodiscard]] Shape row_shape() const;
 };
 
-/// The contents of encoded images, compared before they are decoded. Members of archives are among
-/// them; pixels are not.
+/// A check of encoded images by the hash of their bytes, before they are decoded. It covers files
+/// and members of archives, but not inputs that are pixels.
 struct ContentCheck {
   bool sum = false;  ///< whether to fill Slot::sha256
-  /// Whether there is a row of an image with these bytes, so that it need not be decoded. Called
-  /// from all workers; empty: never.
+  /// Returns whether an image with these bytes already has a row, so that it need not be decoded.
+  /// Called from all workers. Empty: every image is decoded.
   std::function<bool(const std::string& sha256)> is_known = {};
 };
 
-/// Makes the function that a Loader's worker calls for each input.
+/// Returns a factory of the functions that the workers of a Loader call for each input.
 [[nodiscard]] std::function<Prepare()> make_prepare(const PixelLayout& layout,
                                                     const ContentCheck& check = {});
 
-/// Fills an image with deterministic noise: image `number` is the same in every run and on every
-/// machine.
+/// Fills an image with deterministic noise, which depends only on `number`.
 void fill_synthetic(std::uint64_t number, std::span<std::uint8_t> pixels);
 
 }  // namespace fovea::pipeline

@@ -1,4 +1,4 @@
-// Finds the states in manifest.json and checksums.jsonl that the other files prove.
+// Plans a repair: finds the last state in manifest.json and checksums.jsonl that all files match.
 #include "pipeline/repair.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 namespace fovea::pipeline {
 namespace {
 
-// A state to which the job may go back, and the part of the journal that belongs to it.
+// A state to which the job may be reset, and the size of the journal up to it.
 struct Candidate {
   JobState state;
   std::size_t journal_size = 0;
@@ -33,26 +33,26 @@ bool same_job(const JobIdentity& a, const JobIdentity& b) {
   return format_journal_line(a) == format_journal_line(b);
 }
 
-// Returns the current name of a file: its final name, or the ".partial" name.
-std::string found_as(const io::Folder& folder, const std::string& name, bool finished) {
+// Returns the current name of a file: the final name, or the ".partial" name.
+std::string stored_name(const io::Folder& folder, const std::string& name, bool finished) {
   return finished && folder.has(name) ? name : io::PartialFile::left_as(folder, name);
 }
 
-// Reads checksums.jsonl as far as its lines are whole and follow from one another, and collects the
-// states in it.
+// Reads the lines of checksums.jsonl that are valid and consistent, and collects their states.
 class JournalReader {
  public:
-  JournalReader(const io::Folder& folder, const std::optional<Manifest>& there, StopFlag stop) {
-    const std::string name =
-        found_as(folder, kJournalFile, there.has_value() && there->state.finished);
-    (void)finding_of([&] { look_at(StoredFile(folder, name), there, stop); });
-    if (!identity_ && there) {
-      identity_ = there->identity;
+  JournalReader(const io::Folder& folder, const std::optional<Manifest>& stored_manifest,
+                StopFlag stop) {
+    const std::string name = stored_name(
+        folder, kJournalFile, stored_manifest.has_value() && stored_manifest->state.finished);
+    (void)finding_of([&] { read_identity_line(StoredFile(folder, name), stored_manifest, stop); });
+    if (!identity_ && stored_manifest) {
+      identity_ = stored_manifest->identity;
     }
     if (!identity_) {
       return;
     }
-    take(*identity_);
+    add_line(*identity_);
     (void)finding_of([&] {
       const StoredFile file(folder, name);
       std::uint64_t end = 0;
@@ -61,15 +61,15 @@ class JournalReader {
         (void)finding_of([&] {
           const JournalLine line = parse_journal_line(text);
           if (!std::holds_alternative<JobIdentity>(line)) {
-            take(line);
+            add_line(line);
           }
         });
         if (manifest_ && end == manifest_->state.journal_bytes) {
-          take_manifest(*manifest_);
+          add_manifest(*manifest_);
         }
       });
     });
-    // Sorts by the progress of the job, because the state of the manifest may be out of order.
+    // The state of the manifest may be out of order, so the states are sorted by progress.
     std::ranges::sort(candidates_, {}, [](const Candidate& candidate) {
       const JobState& s = candidate.state;
       return std::tuple(s.shards, s.open_rows, s.inputs, candidate.journal_size);
@@ -80,14 +80,15 @@ class JournalReader {
   [[nodiscard]] const JournalSummary& summary() const { return summary_; }
   [[nodiscard]] const Candidates& candidates() const { return candidates_; }
   [[nodiscard]] std::string text(std::size_t size) const { return text_.substr(0, size); }
-  /// The manifest, if it belongs to the journal.
+  /// Returns the manifest if it belongs to the journal.
   [[nodiscard]] const std::optional<Manifest>& manifest() const { return manifest_; }
   [[nodiscard]] bool finished() const { return manifest_ && manifest_->state.finished; }
 
  private:
-  // Reads the job's identity, and checks whether the manifest belongs to the same output.
-  void look_at(const StoredFile& file, const std::optional<Manifest>& there, StopFlag stop) {
-    bool damaged = false;
+  // Reads the identity of the job, and sets manifest_ if the manifest belongs to the same output.
+  void read_identity_line(const StoredFile& file, const std::optional<Manifest>& stored_manifest,
+                          StopFlag stop) {
+    bool is_damaged = false;
     file.each_line(file.size(), stop, [&](std::string_view text, std::uint64_t /*number*/) {
       const std::string problem = finding_of([&] {
         const JournalLine line = parse_journal_line(text);
@@ -95,30 +96,30 @@ class JournalReader {
           identity_ = *identity;
         }
       });
-      damaged = damaged || !problem.empty();
+      is_damaged = is_damaged || !problem.empty();
     });
-    if (!there || (identity_ && !same_job(*identity_, there->identity))) {
+    if (!stored_manifest || (identity_ && !same_job(*identity_, stored_manifest->identity))) {
       return;
     }
-    const JobState& state = there->state;
-    if (damaged || file.sums(0, {state.journal_bytes}, stop) ==
-                       std::vector<std::uint64_t>{state.journal_sum}) {
-      manifest_ = there;
+    const JobState& state = stored_manifest->state;
+    if (is_damaged || file.sums(0, {state.journal_bytes}, stop) ==
+                          std::vector<std::uint64_t>{state.journal_sum}) {
+      manifest_ = stored_manifest;
     }
   }
 
-  void take(const JournalLine& line) {
+  void add_line(const JournalLine& line) {
     summary_.add(line);
     text_ += format_journal_line(line);
     if (std::holds_alternative<RetryRecord>(line)) {
-      candidates_.clear();  // the errors of the previous pass are not kept
-      take_retry(*summary_.before());
+      candidates_.clear();  // the errors of the previous pass are gone
+      add_retry(*summary_.previous_pass());
     } else if (std::holds_alternative<JobState>(line)) {
-      take_state(*summary_.state());
+      add_state(*summary_.state());
     }
   }
 
-  void take_retry(JobState state) {
+  void add_retry(JobState state) {
     state.retrying = true;
     state.retries = summary_.retries();
     state.inputs = 0;
@@ -126,24 +127,24 @@ class JournalReader {
     state.failed = 0;
     state.errors_bytes = 0;
     state.errors_sum = io::Digest().head();
-    state.all_inputs = summary_.first()->inputs;
-    state.all_names = summary_.first()->names;
+    state.all_inputs = summary_.first_pass()->inputs;
+    state.all_names = summary_.first_pass()->names;
     candidates_.push_back({state, text_.size()});
   }
 
-  void take_state(JobState state) {
+  void add_state(JobState state) {
     if (state.retrying && state.open_rows == 0 && state.rows + state.failed == state.all_inputs) {
       state.inputs = state.all_inputs;
       state.names = state.all_names;
       state.retrying = false;
       state.finished = true;
-    } else if (state.rows + state.failed != summary_.pass_rows() + state.inputs) {
+    } else if (state.rows + state.failed != summary_.rows_before_pass() + state.inputs) {
       return;
     }
     candidates_.push_back({state, text_.size()});
   }
 
-  void take_manifest(const Manifest& manifest) {
+  void add_manifest(const Manifest& manifest) {
     if (finding_of([&] { prove_counts(manifest, summary_); }).empty()) {
       candidates_.push_back({manifest.state, text_.size()});
     }
@@ -163,7 +164,7 @@ class Planner {
       : folder_(folder), journal_(journal), identity_(identity), layout_(identity), stop_(stop) {}
 
   std::optional<RepairPlan> plan() {
-    count_good_files();
+    count_valid_files();
     const Candidate* const best = find_best();
     if (best == nullptr) {
       return std::nullopt;
@@ -172,65 +173,68 @@ class Planner {
     plan.manifest = {.identity = identity_, .state = best->state};
     plan.journal = journal_.text(best->journal_size);
     plan.manifest.state.journal_bytes = plan.journal.size();
-    plan.manifest.state.journal_sum = io::Digest::head_of(plan.journal);
-    plan.mends = std::move(mends_);
+    plan.manifest.state.journal_sum = io::Digest::sha256_head(plan.journal);
+    plan.fixes = std::move(fixes_);
     return plan;
   }
 
  private:
-  using Wanted = std::vector<const Candidate*>;
+  using Selection = std::vector<const Candidate*>;
 
-  void count_good_files() {
+  void count_valid_files() {
     for (const FileRecord& file : journal_.summary().files()) {
-      const bool good =
-          (problem_of_index(folder_, layout_, file, nullptr, stop_).empty() ||
-           can_mend(layout_.index_file(file.number), "", file.index_bytes, file.index_sum)) &&
-          (problem_of_data(folder_, layout_, file, nullptr, stop_).empty() ||
-           can_mend(layout_.data_file(file.number), layout_.header(file.rows), file.data_bytes,
-                    file.data_sum));
-      if (!good) {
+      const bool is_valid =
+          (index_problem(folder_, layout_, file, nullptr, stop_).empty() ||
+           add_fix(layout_.index_file(file.number), "", file.index_bytes, file.index_sum)) &&
+          (data_problem(folder_, layout_, file, nullptr, stop_).empty() ||
+           add_fix(layout_.data_file(file.number), layout_.header(file.rows), file.data_bytes,
+                   file.data_sum));
+      if (!is_valid) {
         return;
       }
-      ++good_files_;
+      ++valid_files_;
     }
   }
 
-  [[nodiscard]] bool can_mend(const std::string& name, const std::string& header,
-                              std::uint64_t bytes, std::uint64_t sum) {
+  // Plans to restore the header and the size of a file. Returns false when its content is damaged.
+  [[nodiscard]] bool add_fix(const std::string& name, const std::string& header,
+                             std::uint64_t bytes, std::uint64_t sum) {
     std::vector<std::uint64_t> sums;
     (void)finding_of([&] { sums = StoredFile(folder_, name).sums(header.size(), {bytes}, stop_); });
     if (sums != std::vector<std::uint64_t>{sum}) {
       return false;
     }
-    mends_.push_back({.name = name, .bytes = bytes, .header = header});
+    fixes_.push_back({.name = name, .bytes = bytes, .header = header});
     return true;
   }
 
-  // States of `wanted` for which the file begins with the bytes that they count.
-  [[nodiscard]] Wanted agreeing(const std::string& name, std::uint64_t from, const Wanted& wanted,
-                                std::uint64_t JobState::* bytes,
-                                std::uint64_t JobState::* sum) const {
+  // Returns the candidates whose checksum matches the beginning of the file. `bytes`, `sum`: the
+  // fields of a state that hold the size and the checksum. `begin`: the size of the header.
+  [[nodiscard]] Selection matching(const std::string& name, std::uint64_t begin,
+                                   const Selection& candidates, std::uint64_t JobState::* bytes,
+                                   std::uint64_t JobState::* sum) const {
     std::vector<std::uint64_t> ends;
-    std::ranges::transform(wanted, std::back_inserter(ends),
+    std::ranges::transform(candidates, std::back_inserter(ends),
                            [&](const Candidate* candidate) { return candidate->state.*bytes; });
     std::vector<std::uint64_t> sums;
     (void)finding_of([&] {
-      sums =
-          StoredFile(folder_, found_as(folder_, name, journal_.finished())).sums(from, ends, stop_);
+      sums = StoredFile(folder_, stored_name(folder_, name, journal_.finished()))
+                 .sums(begin, ends, stop_);
     });
-    Wanted good;
+    Selection matches;
     for (std::size_t index = 0; index < sums.size(); ++index) {
-      if (sums[index] == wanted[index]->state.*sum) {
-        good.push_back(wanted[index]);
+      if (sums[index] == candidates[index]->state.*sum) {
+        matches.push_back(candidates[index]);
       }
     }
-    return good;
+    return matches;
   }
 
-  [[nodiscard]] Wanted with_errors(const Wanted& wanted) const {
-    Wanted good;
-    Wanted counting;
-    for (const Candidate* const candidate : wanted) {
+  // Returns the candidates that match errors.jsonl.
+  [[nodiscard]] Selection matching_errors(const Selection& candidates) const {
+    Selection matches;
+    Selection with_errors;
+    for (const Candidate* const candidate : candidates) {
       const JobState& state = candidate->state;
       if (state.finished) {
         const auto info = folder_.examine(kErrorsFile);
@@ -238,42 +242,43 @@ class Planner {
           continue;
         }
       }
-      (state.errors_bytes == 0 ? good : counting).push_back(candidate);
+      (state.errors_bytes == 0 ? matches : with_errors).push_back(candidate);
     }
     std::ranges::copy(
-        agreeing(kErrorsFile, 0, counting, &JobState::errors_bytes, &JobState::errors_sum),
-        std::back_inserter(good));
-    return good;
+        matching(kErrorsFile, 0, with_errors, &JobState::errors_bytes, &JobState::errors_sum),
+        std::back_inserter(matches));
+    return matches;
   }
 
-  // The errors of a pass are lost when the next one begins, so only the last pass can be kept.
+  // Returns whether a state belongs to the last pass. The errors of earlier passes no longer exist.
   [[nodiscard]] bool is_of_last_pass(const JobState& state) const {
-    const std::optional<Manifest>& there = journal_.manifest();
-    return there ? state.retries == there->state.retries
-                 : state.retrying || state.finished || !folder_.has(kRetryingFile);
+    const std::optional<Manifest>& stored_manifest = journal_.manifest();
+    return stored_manifest ? state.retries == stored_manifest->state.retries
+                           : state.retrying || state.finished || !folder_.has(kRetryingFile);
   }
 
   [[nodiscard]] bool has_retry_list(const JobState& state) const {
     const JournalSummary& summary = journal_.summary();
-    const JobState* const before =
-        summary.retries() == state.retries ? summary.before() : summary.state();
-    return !state.retrying || (before != nullptr &&
-                               finding_of([&] { prove_retried(folder_, *before, stop_); }).empty());
+    const JobState* const previous_pass =
+        summary.retries() == state.retries ? summary.previous_pass() : summary.state();
+    return !state.retrying ||
+           (previous_pass != nullptr &&
+            finding_of([&] { prove_retry_list(folder_, *previous_pass, stop_); }).empty());
   }
 
-  // Returns the last state that all files confirm.
+  // Returns the last state that matches all files; null when there is none.
   [[nodiscard]] const Candidate* find_best() const {
-    Wanted wanted;
+    Selection candidates;
     for (const Candidate& candidate : journal_.candidates()) {
-      if (candidate.state.shards <= good_files_ && is_of_last_pass(candidate.state)) {
-        wanted.push_back(&candidate);
+      if (candidate.state.shards <= valid_files_ && is_of_last_pass(candidate.state)) {
+        candidates.push_back(&candidate);
       }
     }
-    wanted = with_errors(wanted);
-    for (std::uint64_t number = good_files_ + 1; number-- > 0;) {
-      Wanted growing;
+    candidates = matching_errors(candidates);
+    for (std::uint64_t number = valid_files_ + 1; number-- > 0;) {
+      Selection growing;
       const Candidate* best = nullptr;
-      for (const Candidate* const candidate : wanted) {
+      for (const Candidate* const candidate : candidates) {
         if (candidate->state.shards == number) {
           if (candidate->state.open_rows == 0) {
             best = candidate;
@@ -282,10 +287,10 @@ class Planner {
           }
         }
       }
-      growing = agreeing(layout_.data_file(number), layout_.header_bytes(), growing,
+      growing = matching(layout_.data_file(number), layout_.header_bytes(), growing,
                          &JobState::open_bytes, &JobState::data_sum);
       if (layout_.has_index()) {
-        growing = agreeing(layout_.index_file(number), 0, growing, &JobState::index_bytes,
+        growing = matching(layout_.index_file(number), 0, growing, &JobState::index_bytes,
                            &JobState::index_sum);
       }
       best = growing.empty() ? best : growing.back();
@@ -301,37 +306,39 @@ class Planner {
   const JobIdentity& identity_;
   OutputLayout layout_;
   StopFlag stop_;
-  std::uint64_t good_files_ = 0;
-  std::vector<RepairPlan::Mend> mends_;
+  std::uint64_t valid_files_ = 0;
+  std::vector<RepairPlan::Fix> fixes_;
 };
 
 }  // namespace
 
 std::optional<RepairPlan> plan_repair(const io::Folder& folder,
-                                      const std::optional<Manifest>& there, StopFlag stop) {
-  const JournalReader journal(folder, there, stop);
+                                      const std::optional<Manifest>& stored_manifest,
+                                      StopFlag stop) {
+  const JournalReader journal(folder, stored_manifest, stop);
   const std::optional<JobIdentity>& identity = journal.identity();
   return identity ? Planner(folder, journal, *identity, stop).plan() : std::nullopt;
 }
 
-void carry_out(const RepairPlan& plan, const std::shared_ptr<const io::Folder>& folder) {
+void apply_repair(const RepairPlan& plan, const std::shared_ptr<const io::Folder>& folder) {
   const OutputLayout layout(plan.manifest.identity);
-  for (const RepairPlan::Mend& mend : plan.mends) {
-    const io::Descriptor file = folder->open_to_write(mend.name, false);
-    io::write_all_at(file.get(), std::as_bytes(std::span(mend.header)), 0, *folder / mend.name);
-    if (::ftruncate(file.get(), static_cast<off_t>(mend.bytes)) != 0) {
-      io::fail_with_errno(*folder / mend.name, "mend");
+  for (const RepairPlan::Fix& fix : plan.fixes) {
+    const io::Descriptor file = folder->open_to_write(fix.name, false);
+    io::write_all_at(file.get(), std::as_bytes(std::span(fix.header)), 0, *folder / fix.name);
+    if (::ftruncate(file.get(), static_cast<off_t>(fix.bytes)) != 0) {
+      io::fail_with_errno(*folder / fix.name, "repair");
     }
-    io::sync_file(file, *folder / mend.name);
+    io::sync_file(file, *folder / fix.name);
   }
-  if (plan.manifest.state.finished) {  // otherwise the job does so when it resumes
+  if (plan.manifest.state.finished) {  // a job that resumes removes them itself
     for (const std::string& name : uncounted_files(*folder, layout, plan.manifest.state)) {
       folder->remove(name);
     }
   }
-  // The job, resumed or finished, looks for the file here first.
+  // A later run reads the journal under this name, whether the job is finished or resumes.
   io::write_file_atomically(
-      folder, plan.manifest.state.finished ? kJournalFile : partial(kJournalFile), plan.journal);
+      folder, plan.manifest.state.finished ? kJournalFile : partial_name(kJournalFile),
+      plan.journal);
   io::write_file_atomically(folder, kManifestFile, format_manifest(plan.manifest));
 }
 

@@ -1,4 +1,4 @@
-// Repairs a damaged output by going back to the last state that its files prove.
+// Repairs a damaged output: resets it to the last state that all of its files match.
 #pragma once
 
 #include <memory>
@@ -17,22 +17,22 @@ namespace fovea::pipeline {
 struct RepairPlan {
   Manifest manifest;
   std::string journal;
-  /// Complete files whose content is whole, except for the header or for bytes after it.
-  struct Mend {
+  /// A complete file whose rows are intact, but whose header or size is wrong.
+  struct Fix {
     std::string name;
     std::uint64_t bytes = 0;
     std::string header;
   };
-  std::vector<Mend> mends;
+  std::vector<Fix> fixes;
 };
 
-/// The plan that keeps the most rows, or nothing when no row is proven. `there`: the manifest, if
-/// it is readable. Reads all files that it needs; throws Interrupted when `stop` is set.
+/// Returns the plan that keeps the most rows; nullopt when no state matches the files.
+/// `stored_manifest`: the manifest, if it is readable. Throws Interrupted when `stop` is set.
 [[nodiscard]] std::optional<RepairPlan> plan_repair(const io::Folder& folder,
-                                                    const std::optional<Manifest>& there,
+                                                    const std::optional<Manifest>& stored_manifest,
                                                     StopFlag stop);
 
-/// Carries out the plan. If it is killed, the output can be repaired again.
-void carry_out(const RepairPlan& plan, const std::shared_ptr<const io::Folder>& folder);
+/// Carries out the plan. An output whose repair was killed can be repaired again.
+void apply_repair(const RepairPlan& plan, const std::shared_ptr<const io::Folder>& folder);
 
 }  // namespace fovea::pipeline

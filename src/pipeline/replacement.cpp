@@ -1,4 +1,4 @@
-// Replacement by renaming a folder, and then the files in it.
+// Replacement: renames the folder of new files, and then moves the files.
 #include "pipeline/replacement.hpp"
 
 #include <algorithm>
@@ -19,11 +19,11 @@
 namespace fovea::pipeline {
 namespace {
 
-constexpr const char* kNew = "new";
+constexpr const char* kNewFolder = "new";
 
-std::shared_ptr<const io::Folder> announced(const io::Folder& output) {
+std::shared_ptr<const io::Folder> open_new_folder(const io::Folder& output) {
   const auto updates = output.open_folder(kUpdateFolder);
-  return updates ? updates->open_folder(kNew) : nullptr;
+  return updates ? updates->open_folder(kNewFolder) : nullptr;
 }
 
 Manifest read_new_manifest(const io::Folder& folder) {
@@ -33,22 +33,22 @@ Manifest read_new_manifest(const io::Folder& folder) {
     return parse_manifest(text);
   } catch (const Error& error) {
     rethrow_unless_finding(error);
-    fail("{}: {}; an update cannot be ended with it: make the output again with {}", file.shown(),
-         error.what(), option_words("overwrite"));
+    fail("{}: {}; the interrupted update cannot be completed: make the output again with {}",
+         file.display_path(), error.what(), option_words("overwrite"));
   }
 }
 
-// Each step may have been done by a run that was killed after it.
-void move_shard(const io::Folder& from, const io::Folder& output, const OutputLayout& layout,
+// Moves an embeddings file and its index. A run that was killed may have moved some of them before.
+void move_shard(const io::Folder& new_files, const io::Folder& output, const OutputLayout& layout,
                 std::uint64_t number) {
   const std::string data = layout.data_file(number);
   const std::string index = layout.index_file(number);
-  if (layout.has_index() && from.has(index)) {
+  if (layout.has_index() && new_files.has(index)) {
     output.remove(data);
-    from.move_to(output, index);
+    new_files.move_to(output, index);
   }
-  if (from.has(data)) {
-    from.move_to(output, data);
+  if (new_files.has(data)) {
+    new_files.move_to(output, data);
   }
 }
 
@@ -56,22 +56,22 @@ void move_shard(const io::Folder& from, const io::Folder& output, const OutputLa
 
 Replacement::Replacement(std::shared_ptr<const io::Folder> output)
     : output_(std::move(output)), updates_(output_->make_folder(kUpdateFolder)) {
-  updates_->remove_folder(partial(kNew));
-  folder_ = updates_->make_folder(partial(kNew));
+  updates_->remove_folder(partial_name(kNewFolder));
+  folder_ = updates_->make_folder(partial_name(kNewFolder));
 }
 
 void Replacement::commit(const Manifest& manifest) {
   io::write_file_atomically(folder_, kManifestFile, format_manifest(manifest));
   folder_->sync();
-  updates_->rename(partial(kNew), kNew);
+  updates_->rename(partial_name(kNewFolder), kNewFolder);
   updates_->sync();
   output_->sync();
   finish_replacement(output_);
 }
 
 std::optional<Manifest> interrupted_replacement(const io::Folder& output) {
-  const std::shared_ptr<const io::Folder> folder = announced(output);
-  if (!folder || !folder->has(kManifestFile)) {  // the manifest is moved last
+  const std::shared_ptr<const io::Folder> folder = open_new_folder(output);
+  if (!folder || !folder->has(kManifestFile)) {  // the manifest is moved last of all files
     return std::nullopt;
   }
   return read_new_manifest(*folder);
@@ -82,7 +82,7 @@ void finish_replacement(const std::shared_ptr<const io::Folder>& output) {
   if (!updates) {
     return;
   }
-  const std::shared_ptr<const io::Folder> folder = updates->open_folder(kNew);
+  const std::shared_ptr<const io::Folder> folder = updates->open_folder(kNewFolder);
   if (!folder) {
     if (updates->list().empty()) {
       output->remove_folder(kUpdateFolder);
@@ -105,9 +105,9 @@ void finish_replacement(const std::shared_ptr<const io::Folder>& output) {
     for (const std::uint64_t number : numbers) {
       move_shard(*folder, *output, layout, number);
     }
-    std::vector<std::string> old = uncounted_files(*output, layout, state);
-    std::ranges::sort(old);  // embeddings before their indexes
-    for (const std::string& name : old) {
+    std::vector<std::string> old_files = uncounted_files(*output, layout, state);
+    std::ranges::sort(old_files);  // removes embeddings before their indexes
+    for (const std::string& name : old_files) {
       output->remove(name);
     }
     for (const std::string name : {kErrorsFile, kJournalFile}) {
@@ -121,7 +121,7 @@ void finish_replacement(const std::shared_ptr<const io::Folder>& output) {
   }
   output->sync();
   for (const std::string& name : updates->list()) {
-    if (name != kNew) {  // kNew is removed last
+    if (name != kNewFolder) {  // removed last, together with its parent
       updates->remove_folder(name);
     }
   }
@@ -129,12 +129,12 @@ void finish_replacement(const std::shared_ptr<const io::Folder>& output) {
 }
 
 void remove_leftovers(const io::Folder& output, bool finished) {
-  output.remove(partial(kManifestFile));
-  output.remove(partial(partial(kJournalFile)));
+  output.remove(partial_name(kManifestFile));
+  output.remove(partial_name(partial_name(kJournalFile)));
   if (finished) {
     output.remove(kRetryingFile);
     for (const std::string name : {kErrorsFile, kRetryingFile, kJournalFile}) {
-      output.remove(partial(name));
+      output.remove(partial_name(name));
     }
   }
 }

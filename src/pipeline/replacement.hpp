@@ -1,4 +1,4 @@
-// Replacement: replaces files of an output by new ones, all at once.
+// Replacement: replaces files of an output by new ones, atomically.
 #pragma once
 
 #include <memory>
@@ -9,24 +9,23 @@
 
 namespace fovea::pipeline {
 
-// The new files are prepared in a folder of their own, `.update/new.partial`, and renaming that to
-// `.update/new` decides: before it, the output is as it was; after it, every run that opens the
-// output moves the files that are still there, so that a kill in the midst of it changes nothing.
-// While they are moved, manifest.json says that the output is not finished, and a file of
-// embeddings is removed before the index beside it is replaced, so that no reader ever pairs them
-// wrongly.
+// The new files are prepared in the folder `.update/new.partial`. Renaming it to `.update/new`
+// commits the change: until then the output is unchanged, and from then on every run that opens the
+// output moves the files that are still in the folder, so that it does not matter when a run is
+// killed. While files are moved, manifest.json says that the output is not finished. An embeddings
+// file is removed before its index is replaced, so that no reader ever sees a wrong pair.
 
 class Replacement {
  public:
   /// Creates an empty folder, and removes files that an earlier run left in it.
   explicit Replacement(std::shared_ptr<const io::Folder> output);
 
-  /// Returns the folder for the new files, under their final names: changed embeddings and indexes,
-  /// errors.jsonl and checksums.jsonl. Files not counted by the manifest are removed from the
-  /// output.
+  /// Returns the folder for the new files, under their final names: changed embeddings files and
+  /// indexes, errors.jsonl and checksums.jsonl. commit() removes files of the output that the new
+  /// manifest does not count.
   [[nodiscard]] const std::shared_ptr<const io::Folder>& folder() const { return folder_; }
 
-  /// Puts the files in place and removes `.update`. `manifest` is of the finished output.
+  /// Moves the files to the output and removes `.update`. `manifest`: that of the finished output.
   void commit(const Manifest& manifest);
 
  private:
@@ -35,14 +34,14 @@ class Replacement {
   std::shared_ptr<const io::Folder> folder_;
 };
 
-/// The manifest of the output as an interrupted commit() makes it; nothing when none was.
+/// Returns the manifest of an interrupted commit(); nullopt when none was interrupted.
 [[nodiscard]] std::optional<Manifest> interrupted_replacement(const io::Folder& output);
 
 /// Completes an interrupted commit(), if there is one. The output must be locked.
 void finish_replacement(const std::shared_ptr<const io::Folder>& output);
 
 /// Removes files left by a run or a repair that was killed while it renamed files. `finished`:
-/// whether the output is finished; the files of an unfinished job are partial ones.
+/// whether the output is finished; an unfinished job needs its partial files.
 void remove_leftovers(const io::Folder& output, bool finished);
 
 }  // namespace fovea::pipeline

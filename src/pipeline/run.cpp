@@ -1,4 +1,4 @@
-// Runs the main loop of a job in the computing thread.
+// Runs the main loop of a job on the calling thread, which computes.
 #include "pipeline/run.hpp"
 
 #include <algorithm>
@@ -23,13 +23,13 @@
 namespace fovea::pipeline {
 namespace {
 
-std::size_t bytes_of(OutputDType dtype) {
+std::size_t element_bytes(OutputDType dtype) {
   return size_of(dtype == OutputDType::kF32 ? DType::kF32 : DType::kF16);
 }
 
-// Whether all numbers are finite: in infinity and NaN, all exponent bits are set.
+// Returns whether all numbers are finite. In infinity and NaN, all exponent bits are set.
 template <typename Bits, Bits kExponent>
-bool finite_bits(std::span<const std::byte> numbers) {
+bool are_bits_finite(std::span<const std::byte> numbers) {
   bool finite = true;
   for (std::size_t offset = 0; offset < numbers.size(); offset += sizeof(Bits)) {
     Bits bits = 0;
@@ -40,31 +40,31 @@ bool finite_bits(std::span<const std::byte> numbers) {
 }
 
 bool all_finite(std::span<const std::byte> numbers, OutputDType dtype) {
-  return dtype == OutputDType::kF32 ? finite_bits<std::uint32_t, 0x7f800000U>(numbers)
-                                    : finite_bits<std::uint16_t, 0x7c00U>(numbers);
+  return dtype == OutputDType::kF32 ? are_bits_finite<std::uint32_t, 0x7f800000U>(numbers)
+                                    : are_bits_finite<std::uint16_t, 0x7c00U>(numbers);
 }
 
-// Counts the inputs in a thread of the lowest priority while the job runs.
-class Counter {
+// Counts the inputs on a thread of the lowest priority while the job runs.
+class InputCounter {
  public:
-  Counter(const RunOptions& options, Meter& meter) {
+  InputCounter(const RunOptions& options, Meter& meter) {
     if (!options.count_inputs || !options.control.on_progress) {
       return;
     }
     try {
       thread_ = std::thread([this, count = options.count_inputs, &meter] { work(count, meter); });
     } catch (const std::system_error&) {
-      return;  // without the thread there is only no estimate of the time left
+      return;  // without the thread, progress lacks an estimate of the time left
     }
   }
-  ~Counter() {
+  ~InputCounter() {
     stop_ = true;
     if (thread_.joinable()) {
       thread_.join();
     }
   }
-  Counter(const Counter&) = delete;
-  Counter& operator=(const Counter&) = delete;
+  InputCounter(const InputCounter&) = delete;
+  InputCounter& operator=(const InputCounter&) = delete;
 
  private:
   void work(const std::function<std::optional<std::uint64_t>(StopFlag)>& count, Meter& meter) {
@@ -75,7 +75,7 @@ class Counter {
         meter.set_total(*total);
       }
     } catch (const std::exception&) {
-      return;  // the job meets the same error and reports it
+      return;  // the job will report the same error
     }
   }
 
@@ -98,7 +98,7 @@ class Run {
 
   JobReport operator()(const std::function<Prepare()>& make_prepare,
                        const std::function<Encode()>& make_encode) {
-    const Counter counter(options_, meter_);
+    const InputCounter counter(options_, meter_);
     Ticker ticker(
         options_.control.progress_interval,
         [this] {
@@ -109,15 +109,15 @@ class Run {
         options_.control.stop, [this] { loader_.stop(); });
     std::exception_ptr error;
     try {
-      loader_.start(make_prepare);  // started last, because only these threads may be fewer
+      loader_.start(make_prepare);  // last: the loader can do with fewer threads than requested
       run_batches(make_encode);
     } catch (const Interrupted&) {
-      error = nullptr;  // the job ends as at the end of the inputs
+      error = nullptr;  // an interrupted job ends like a complete one
     } catch (...) {
       error = std::current_exception();
     }
     meter_.enter(Stage::kWrite);
-    meter_.end_batch(0);  // a batch that was dropped
+    meter_.end_batch(0);  // does not count a batch that was dropped
     writer_.close();
     output_.checkpoint();
     meter_.enter(Stage::kStart);
@@ -161,60 +161,60 @@ class Run {
              on_computed_);
     }
     if (options_.stores_results) {
-      keep_finite(batch);
+      remove_non_finite(batch);
       return;
     }
     const std::size_t width = result_bytes / sizeof(float);
-    const std::size_t row_bytes = width * bytes_of(options_.dtype);
+    const std::size_t row_bytes = width * element_bytes(options_.dtype);
     batch.converted.resize(batch.rows * row_bytes);
-    std::size_t computed = 0;
-    std::size_t kept = 0;
+    std::size_t result_index = 0;
+    std::size_t kept_rows = 0;
     for (Slot& slot : std::span(batch.slots).first(batch.count)) {
       if (!slot.has_pixels()) {
         continue;
       }
       const auto embedding =
-          floats_of(batch.results.span().subspan(computed++ * result_bytes, result_bytes));
+          as_floats(batch.results.span().subspan(result_index++ * result_bytes, result_bytes));
       if (store_embedding(embedding, options_.normalize, options_.dtype,
-                          batch.converted.data() + kept * row_bytes)) {
-        ++kept;
+                          batch.converted.data() + kept_rows * row_bytes)) {
+        ++kept_rows;
       } else {
-        slot.error = "its embedding is not finite";
+        slot.error = "the embedding is not finite";
       }
     }
-    batch.rows = kept;
-    batch.stored = std::span(batch.converted).first(kept * row_bytes);
+    batch.rows = kept_rows;
+    batch.stored = std::span(batch.converted).first(kept_rows * row_bytes);
   }
 
-  // Removes results that are not finite; the others are the rows.
-  void keep_finite(Batch& batch) const {
+  // Removes results that are not finite. The remaining ones are the rows.
+  void remove_non_finite(Batch& batch) const {
     const std::size_t row_bytes = options_.loader.row_bytes;
     const std::span<std::byte> results = batch.results.span();
-    std::size_t computed = 0;
-    std::size_t kept = 0;
+    std::size_t result_index = 0;
+    std::size_t kept_rows = 0;
     for (Slot& slot : std::span(batch.slots).first(batch.count)) {
       if (!slot.has_pixels()) {
         continue;
       }
-      const auto row = results.subspan(computed++ * row_bytes, row_bytes);
+      const auto row = results.subspan(result_index++ * row_bytes, row_bytes);
       if (!all_finite(row, options_.dtype)) {
         slot.error = options_.dtype == OutputDType::kF16
-                         ? fmt::format("its features are not finite as f16; try {}",
+                         ? fmt::format("the features are not finite as f16; try {}",
                                        option_words("dtype", "f32"))
-                         : "its features are not finite";
+                         : "the features are not finite";
         continue;
       }
-      if (computed - 1 != kept) {
-        std::memmove(results.data() + kept * row_bytes, row.data(), row_bytes);
+      if (result_index - 1 != kept_rows) {
+        std::memmove(results.data() + kept_rows * row_bytes, row.data(), row_bytes);
       }
-      ++kept;
+      ++kept_rows;
     }
-    batch.rows = kept;
-    batch.stored = results.first(kept * row_bytes);
+    batch.rows = kept_rows;
+    batch.stored = results.first(kept_rows * row_bytes);
   }
 
-  // Throws when too many inputs failed, before the batch is written, so that a later run finds the
-  // job as it was.
+  // Counts and reports the failures in a batch. Throws when too many inputs have failed; this
+  // happens before the batch is written, so that a later run repeats it.
   void count_failures(const Batch& batch) {
     meter_.end_batch(batch.rows);
     for (const Slot& slot : std::span(batch.slots).first(batch.count)) {
@@ -270,7 +270,7 @@ bool store_embedding(std::span<const float> embedding, bool normalize, OutputDTy
                      std::byte* stored) {
   const double squares = squared_length(embedding);
   const double length = std::sqrt(squares);
-  // NaN and infinity in any element propagate through the sum.
+  // The sum is not finite when any element is NaN or infinity.
   if (!std::isfinite(squares) || (normalize && length == 0)) {
     return false;
   }

@@ -8,18 +8,18 @@
 namespace fovea::pipeline {
 
 void SummedFile::write(std::span<const std::byte> bytes) {
-  // Bytes whose writing takes longer than a thread takes to start.
-  constexpr std::size_t kWorthAThread = std::size_t{4} << 20;
-  if (bytes.size() < kWorthAThread) {
+  // Writing fewer bytes takes less time than starting a thread for their checksum.
+  constexpr std::size_t kMinParallelBytes = std::size_t{4} << 20;
+  if (bytes.size() < kMinParallelBytes) {
     file_.write(bytes);
     sum_.add(bytes);
     return;
   }
-  std::future<void> sum;  // its destructor waits
+  std::future<void> sum;  // the destructor waits for the thread
   try {
     sum = std::async(std::launch::async, [&] { sum_.add(bytes); });
   } catch (const std::system_error&) {
-    sum_.add(bytes);  // there is no thread to be had: one after the other
+    sum_.add(bytes);  // no thread is available, so the checksum is computed first
   }
   file_.write(bytes);
   if (sum.valid()) {
@@ -38,10 +38,10 @@ void SummedFile::write_header(std::string_view header) {
 
 ShardFile::ShardFile(std::shared_ptr<const io::Folder> folder, const OutputLayout& layout,
                      std::uint64_t number)
-    : ShardFile(std::move(folder), layout, number, Kept()) {}
+    : ShardFile(std::move(folder), layout, number, KeptPart()) {}
 
 ShardFile::ShardFile(std::shared_ptr<const io::Folder> folder, const OutputLayout& layout,
-                     std::uint64_t number, Kept kept)
+                     std::uint64_t number, KeptPart kept)
     : layout_(layout),
       number_(number),
       data_(folder, layout.data_file(number), kept.data_bytes, std::move(kept.data)) {

@@ -1,4 +1,4 @@
-// Common code of all sources: an error within a source becomes one failed input.
+// Code that all sources share: an error within a source becomes one failed input.
 #include "pipeline/source.hpp"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// StoredFile: implemented with io::File.
+// StoredFile: reads a file with io::File.
 #include "pipeline/stored_file.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 io::OpenedFile open_stored(const io::Folder& folder, const std::string& name) {
   if (!folder.has(name)) {
-    fail("{}: is missing", io::escape((folder / name).native()));
+    fail("{}: the file is missing", io::escape((folder / name).native()));
   }
   return folder.open_to_read(name);
 }
@@ -24,77 +24,81 @@ StoredFile::StoredFile(const io::Folder& folder, const std::string& name)
     : StoredFile(open_stored(folder, name), folder / name) {}
 
 StoredFile::StoredFile(io::OpenedFile opened, const std::filesystem::path& path)
-    : info_(opened.info), file_(std::move(opened), path), shown_(io::escape(path.native())) {}
+    : info_(opened.info),
+      file_(std::move(opened), path),
+      display_path_(io::escape(path.native())) {}
 
-void StoredFile::read(std::uint64_t from, std::uint64_t to, StopFlag stop,
+void StoredFile::read(std::uint64_t begin, std::uint64_t end, StopFlag stop,
                       const std::function<void(std::span<const std::byte>)>& take) const {
   constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 20;
   std::vector<std::byte> buffer(
-      static_cast<std::size_t>(from < to ? std::min(kPieceBytes, to - from) : 0));
-  while (from < to) {
+      static_cast<std::size_t>(begin < end ? std::min(kPieceBytes, end - begin) : 0));
+  while (begin < end) {
     stop.poll();
     const auto piece = std::span(buffer).first(
-        static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), to - from)));
-    file_.read_at(from, piece);
+        static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), end - begin)));
+    file_.read_at(begin, piece);
     take(piece);
-    from += piece.size();
+    begin += piece.size();
   }
 }
 
-StoredFile::Content StoredFile::look_at(std::uint64_t from, std::uint64_t to, StopFlag stop) const {
+StoredFile::Content StoredFile::read_content(std::uint64_t begin, std::uint64_t end,
+                                             StopFlag stop) const {
   Content content;
-  read(from, to, stop, [&](std::span<const std::byte> piece) {
+  read(begin, end, stop, [&](std::span<const std::byte> piece) {
     content.sum.add(piece);
     content.lines +=
         static_cast<std::uint64_t>(std::ranges::count(piece, static_cast<std::byte>('\n')));
-    content.whole = piece.back() == static_cast<std::byte>('\n');
+    content.ends_line = piece.back() == static_cast<std::byte>('\n');
   });
   return content;
 }
 
-std::vector<std::uint64_t> StoredFile::sums(std::uint64_t from,
+std::vector<std::uint64_t> StoredFile::sums(std::uint64_t begin,
                                             const std::vector<std::uint64_t>& ends,
                                             StopFlag stop) const {
-  std::vector<std::uint64_t> found;
+  std::vector<std::uint64_t> results;
   io::Digest sum;
   for (const std::uint64_t end : ends) {
-    if (end > size() || end < from) {
+    if (end > size() || end < begin) {
       break;
     }
-    read(from, end, stop, [&](std::span<const std::byte> piece) { sum.add(piece); });
-    from = end;
-    found.push_back(sum.head());
+    read(begin, end, stop, [&](std::span<const std::byte> piece) { sum.add(piece); });
+    begin = end;
+    results.push_back(sum.head());
   }
-  return found;
+  return results;
 }
 
 void StoredFile::each_line(
-    std::uint64_t to, StopFlag stop,
+    std::uint64_t end, StopFlag stop,
     const std::function<void(std::string_view line, std::uint64_t number)>& take) const {
-  constexpr std::size_t kLongestLine = std::size_t{64} << 20;
-  std::string begun;  // the first part of a line that continues in the next piece
+  constexpr std::size_t kMaxLineBytes = std::size_t{64} << 20;
+  std::string line;  // the part read so far of a line that continues in the next piece
   std::uint64_t number = 1;
-  read(0, to, stop, [&](std::span<const std::byte> piece) {
+  read(0, end, stop, [&](std::span<const std::byte> piece) {
     std::string_view rest = as_text(piece);
-    for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
-      begun += rest.substr(0, end);
-      take(begun, number++);
-      begun.clear();
-      rest.remove_prefix(end + 1);
+    for (std::size_t size = rest.find('\n'); size != std::string_view::npos;
+         size = rest.find('\n')) {
+      line += rest.substr(0, size);
+      take(line, number++);
+      line.clear();
+      rest.remove_prefix(size + 1);
     }
-    begun += rest;
-    if (begun.size() > kLongestLine) {
-      fail("{}: line {} is longer than {} bytes", shown_, number, kLongestLine);
+    line += rest;
+    if (line.size() > kMaxLineBytes) {
+      fail("{}: line {} is longer than {} bytes", display_path_, number, kMaxLineBytes);
     }
   });
-  if (!begun.empty()) {
-    take(begun, number);
+  if (!line.empty()) {
+    take(line, number);
   }
 }
 
 std::string StoredFile::text(std::uint64_t limit) const {
   if (size() > limit) {
-    fail("{}: holds {} bytes, but at most {} are expected", shown_, size(), limit);
+    fail("{}: the file has {} bytes, more than the limit of {}", display_path_, size(), limit);
   }
   return text(0, size(), {});
 }

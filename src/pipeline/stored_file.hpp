@@ -1,4 +1,4 @@
-// StoredFile: a file of an output, read back.
+// StoredFile: reads a file of an output.
 #pragma once
 
 #include <cstddef>
@@ -17,44 +17,45 @@
 
 namespace fovea::pipeline {
 
-/// A file of an output, open for reading. Every error is a fovea::Error that names the file.
+/// A file of an output, open for reading. Errors are reported as fovea::Error with its name.
 class StoredFile {
  public:
   StoredFile(const io::Folder& folder, const std::string& name);
 
   [[nodiscard]] std::uint64_t size() const { return file_.size(); }
-  /// The result of stat(2) when it was opened.
+  /// Returns the result of stat(2) when the file was opened.
   [[nodiscard]] const struct stat& info() const { return info_; }
-  /// The path as messages show it.
-  [[nodiscard]] const std::string& shown() const { return shown_; }
+  /// Returns the path, escaped for messages.
+  [[nodiscard]] const std::string& display_path() const { return display_path_; }
 
   struct Content {
     io::Digest sum;
-    std::uint64_t lines = 0;  // newlines
-    bool whole = true;        // the last byte is a newline, or there is none
+    std::uint64_t lines = 0;  // the number of newlines
+    bool ends_line = true;    // whether the last byte, if there is one, is a newline
   };
-  /// Examines bytes [from, to). Throws Interrupted when `stop` is set meanwhile.
-  [[nodiscard]] Content look_at(std::uint64_t from, std::uint64_t to, StopFlag stop) const;
+  /// Reads the bytes [begin, end) and summarizes them. Throws Interrupted when `stop` is set.
+  [[nodiscard]] Content read_content(std::uint64_t begin, std::uint64_t end, StopFlag stop) const;
 
-  /// io::Digest::head() of bytes [from, end) for each of `ends`, which ascend; fewer results when
-  /// the file is too short.
-  [[nodiscard]] std::vector<std::uint64_t> sums(std::uint64_t from,
+  /// Returns io::Digest::head() of the bytes [begin, end) for each of `ends`, which must ascend.
+  /// Returns fewer results when the file is shorter.
+  [[nodiscard]] std::vector<std::uint64_t> sums(std::uint64_t begin,
                                                 const std::vector<std::uint64_t>& ends,
                                                 StopFlag stop) const;
 
-  /// Calls with each line that begins before byte `to`, without its newline, and its number from 1.
-  /// A line is read into memory, so one of over 64 MiB, which Fovea never writes, is an error.
+  /// Calls `take` with each line of the bytes before `end`, without its newline, and with its
+  /// number, counted from 1. A line is read into memory, so one of more than 64 MiB, which Fovea
+  /// never writes, is an error.
   void each_line(
-      std::uint64_t to, StopFlag stop,
+      std::uint64_t end, StopFlag stop,
       const std::function<void(std::string_view line, std::uint64_t number)>& take) const;
 
-  /// Passes on bytes [from, to) in pieces.
-  void read(std::uint64_t from, std::uint64_t to, StopFlag stop,
+  /// Calls `take` with the bytes [begin, end) in pieces.
+  void read(std::uint64_t begin, std::uint64_t end, StopFlag stop,
             const std::function<void(std::span<const std::byte>)>& take) const;
 
-  /// A short file as a text. A file longer than `limit` bytes is an error.
+  /// Returns the content of a short file. A size of more than `limit` bytes is an error.
   [[nodiscard]] std::string text(std::uint64_t limit) const;
-  /// Bytes [begin, end) as a text.
+  /// Returns the bytes [begin, end).
   [[nodiscard]] std::string text(std::uint64_t begin, std::uint64_t end, StopFlag stop) const;
 
  private:
@@ -62,7 +63,7 @@ class StoredFile {
 
   struct stat info_{};
   io::File file_;
-  std::string shown_;
+  std::string display_path_;
 };
 
 }  // namespace fovea::pipeline

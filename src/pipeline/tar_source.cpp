@@ -29,7 +29,7 @@ namespace {
 
 class TarSource final : public Source {
  public:
-  /// Opens the file at the first next() when there is no `feed`, so that a failure is an item.
+  /// Opens the file at the first next() when `feed` is null, so that a failure becomes an item.
   TarSource(std::string name, std::string image_key, FileFilter filter, LeftOut* left_out,
             std::unique_ptr<ArchiveFeed> feed = nullptr)
       : Source(std::move(name)),
@@ -62,38 +62,40 @@ class TarSource final : public Source {
   }
 
   [[noreturn]] void fail_archive(std::string_view action) const {
-    if (thrown_) {
-      std::rethrow_exception(thrown_);
+    if (feed_error_) {
+      std::rethrow_exception(feed_error_);
     }
     const char* text = archive_error_string(archive_.get());
     fail("cannot {}: {}{}", action, io::escape(text != nullptr ? text : "damaged archive"),
-         last_.empty() ? "" : fmt::format("; what follows \"{}\" is lost", io::escape(last_)));
+         last_path_.empty()
+             ? ""
+             : fmt::format("; all members after \"{}\" are lost", io::escape(last_path_)));
   }
 
   void open() {
     if (!feed_) {
-      feed_ = feed_of_file(name());
+      feed_ = file_feed(name());
     }
     archive_.reset(archive_read_new());
     if (!archive_) {
       fail_for_resources("{}: not enough memory to read the archive", io::escape(name()));
     }
     archive* reader = archive_.get();
-    // Data is already decompressed by the feed. These filters detect archives that are compressed
-    // twice, which are refused below; libarchive's other filters may run external programs.
+    // The feed already decompresses the data. These filters detect archives that are compressed
+    // twice, which are refused below. Other filters of libarchive may run external programs.
     archive_read_support_filter_gzip(reader);
     archive_read_support_filter_bzip2(reader);
     archive_read_support_filter_xz(reader);
     archive_read_support_filter_zstd(reader);
     archive_read_support_format_tar(reader);
-    // No exception may pass through libarchive, which is C.
+    // Exceptions must not pass through libarchive, which is written in C.
     archive_read_set_read_callback(reader,
                                    [](archive* a, void* self, const void** data) -> la_ssize_t {
                                      auto* const source = static_cast<TarSource*>(self);
                                      try {
                                        return source->feed_->read(a, data);
                                      } catch (...) {
-                                       source->thrown_ = std::current_exception();
+                                       source->feed_error_ = std::current_exception();
                                        archive_set_error(a, ENOMEM, "the read failed");
                                        return ARCHIVE_FATAL;
                                      }
@@ -105,14 +107,13 @@ class TarSource final : public Source {
     if (archive_read_open1(reader) != ARCHIVE_OK) {
       fail_archive("read as a tar archive");
     }
-    if (archive_filter_count(reader) > 1) {  // the file itself counts as one
+    if (archive_filter_count(reader) > 1) {  // reading the file counts as a filter
       fail("the archive is compressed more than once; decompress it first");
     }
   }
 
-  // Skips a member that is not wanted, or the rest of one. This costs nothing in an archive that
-  // can seek. A compressed one is read block by block, so that a stopped job need not wait for its
-  // end.
+  // Skips the rest of a member. libarchive seeks in an uncompressed archive. A compressed one is
+  // read block by block here, so that a stopped job does not wait for the end of the member.
   void skip_member(StopFlag stop) {
     const void* data = nullptr;
     std::size_t size = 0;
@@ -123,23 +124,24 @@ class TarSource final : public Source {
     }
   }
 
-  // Bounds the decompressed size by the archive's size, because a few megabytes can unpack to
-  // terabytes of zeros. Positions decide, which are the same whether members are read or skipped.
+  // Limits the decompressed size relative to that of the archive, because a few megabytes can
+  // unpack to terabytes of zeros. The check uses positions, so that it also covers members that are
+  // skipped.
   void check_expansion(la_int64_t member_size) const {
-    constexpr std::uint64_t kAlways = std::uint64_t{1} << 30;
-    constexpr std::uint64_t kTimes = 100;
+    constexpr std::uint64_t kMinLimit = std::uint64_t{1} << 30;
+    constexpr std::uint64_t kMaxRatio = 100;
     if (!feed_->is_compressed()) {
       return;
     }
     const auto position = static_cast<std::uint64_t>(
         std::max<la_int64_t>(archive_read_header_position(archive_.get()), 0));
     const auto member = static_cast<std::uint64_t>(std::max<la_int64_t>(member_size, 0));
-    const std::uint64_t limit = kAlways + kTimes * feed_->size();
+    const std::uint64_t limit = kMinLimit + kMaxRatio * feed_->size();
     if (position > limit || member > limit - position) {
       fail(
-          "its members take more than {} times the {} bytes of the archive, up to \"{}\"; it and "
-          "what follows are lost",
-          kTimes, feed_->size(), io::escape(last_));
+          "the members up to \"{}\" take more than {} times the {} bytes of the archive; this one "
+          "and all that follow are not read",
+          io::escape(last_path_), kMaxRatio, feed_->size());
     }
   }
 
@@ -155,87 +157,89 @@ class TarSource final : public Source {
         check_end(stop);
         return false;
       }
-      // A warning concerns a name or attribute that does not convert; the member itself is usable.
+      // A warning concerns a name or attribute that cannot be converted; the member itself is
+      // usable.
       if (result != ARCHIVE_OK && result != ARCHIVE_WARN) {
         fail_archive("read the archive");
       }
       const char* path = archive_entry_pathname(entry);
       if (path == nullptr) {
-        fail("a member's name cannot be read{}",
-             last_.empty() ? "" : fmt::format(" after \"{}\"", io::escape(last_)));
+        fail("cannot read the name of the next member{}",
+             last_path_.empty() ? "" : fmt::format(" after \"{}\"", io::escape(last_path_)));
       }
-      last_ = path;
+      last_path_ = path;
       in_member_ = true;
-      size_ = archive_entry_size(entry);
-      check_expansion(size_);
+      member_size_ = archive_entry_size(entry);
+      check_expansion(member_size_);
       const auto type = archive_entry_filetype(entry);
       const char* link = archive_entry_hardlink(entry);
       if (link == nullptr && type == AE_IFDIR) {
         continue;
       }
-      if (members_ && !members_->contains(last_)) {
+      if (members_ && !members_->contains(last_path_)) {
         continue;
       }
-      if (const std::string_view kind = members_ ? "" : filter_.member(last_, wanted(last_));
+      if (const std::string_view kind =
+              members_ ? "" : filter_.member(last_path_, is_image(last_path_));
           !kind.empty()) {
         if (left_out_ != nullptr) {
-          left_out_->add_member(kind, last_);
+          left_out_->add_member(kind, last_path_);
         }
         continue;
       }
       item = Item{};
       item.kind = Item::Kind::kBytes;
-      item.name = name() + "#" + last_;
+      item.name = name() + "#" + last_path_;
       item.file = feed_->stamp();
       if (link != nullptr || type != AE_IFREG) {
-        item = failed_item(std::move(item.name), why_no_file(*entry));
+        item = failed_item(std::move(item.name), link_error(*entry));
       }
       return true;
     }
   }
 
-  // Reads to the end of compressed data, since its checksum lies after the end of the tar archive.
+  // Reads compressed data to its end, since its checksum comes after the end of the tar archive.
   void check_end(StopFlag stop) const {
     constexpr la_ssize_t kMaxPadding = la_ssize_t{1} << 20;
-    la_ssize_t got = 0;
-    for (la_ssize_t all = 0; feed_->is_compressed() && all < kMaxPadding; all += got) {
+    la_ssize_t read_bytes = 0;
+    for (la_ssize_t all = 0; feed_->is_compressed() && all < kMaxPadding; all += read_bytes) {
       stop.poll();
       const void* data = nullptr;
-      got = feed_->read(archive_.get(), &data);
-      if (got < 0) {
+      read_bytes = feed_->read(archive_.get(), &data);
+      if (read_bytes < 0) {
         fail("cannot read the archive to its end: {}; its members were read, but may be damaged",
              io::escape(archive_error_string(archive_.get())));
       }
-      if (got == 0) {
+      if (read_bytes == 0) {
         return;
       }
     }
   }
 
-  // Links have no content of their own, and their targets may be anywhere.
-  static std::string why_no_file(archive_entry& entry) {
-    const auto name_of = [](const char* target) {
+  // Explains why a member is not read. Links have no content, and their targets may be anywhere.
+  static std::string link_error(archive_entry& entry) {
+    const auto target_name = [](const char* target) {
       return io::escape(target == nullptr ? "" : target);
     };
     if (const char* target = archive_entry_hardlink(&entry); target != nullptr) {
       return fmt::format(
           "is a hard link to \"{}\" of the same archive; make the archive with tar "
           "--hard-dereference, or extract it and name the folder",
-          name_of(target));
+          target_name(target));
     }
     if (archive_entry_filetype(&entry) == AE_IFLNK) {
       return fmt::format(
           "is a symbolic link to \"{}\"; make the archive with tar --dereference, or extract it "
           "and name the folder",
-          name_of(archive_entry_symlink(&entry)));
+          target_name(archive_entry_symlink(&entry)));
     }
     return "is not a regular file";
   }
 
-  [[nodiscard]] bool wanted(std::string_view path) const {
+  [[nodiscard]] bool is_image(std::string_view path) const {
     const std::string_view base = path.substr(path.find_last_of('/') + 1);
     if (image_key_.empty()) {
-      return kind_of(base) == kImageKind;
+      return file_kind(base) == kImageKind;
     }
     const std::size_t dot = base.find('.');
     const std::string_view key = dot == std::string_view::npos ? "" : base.substr(dot + 1);
@@ -251,47 +255,47 @@ class TarSource final : public Source {
 
   void read_member(Item& item, const Limits& limits) const {
     std::vector<std::byte>& bytes = item.bytes;
-    const auto size = static_cast<std::size_t>(std::max<la_int64_t>(size_, 0));
+    const auto size = static_cast<std::size_t>(std::max<la_int64_t>(member_size_, 0));
     item.memory = take_encoded(size, limits);
-    // The header may claim any size, so memory grows with the bytes that really come.
+    // The header may claim any size, so the buffer grows only with the bytes that are read.
     constexpr std::size_t kChunk = std::size_t{1} << 20;
-    std::size_t have = 0;
+    std::size_t bytes_read = 0;
     for (;;) {
       limits.stop.poll();
-      bytes.resize(have + std::clamp<std::size_t>(size - have, 1, kChunk));
-      const la_ssize_t got =
-          archive_read_data(archive_.get(), bytes.data() + have, bytes.size() - have);
-      if (got < 0) {
-        if (thrown_) {
-          std::rethrow_exception(thrown_);
+      bytes.resize(bytes_read + std::clamp<std::size_t>(size - bytes_read, 1, kChunk));
+      const la_ssize_t result =
+          archive_read_data(archive_.get(), bytes.data() + bytes_read, bytes.size() - bytes_read);
+      if (result < 0) {
+        if (feed_error_) {
+          std::rethrow_exception(feed_error_);
         }
         const char* text = archive_error_string(archive_.get());
         fail("cannot read the member: {}", io::escape(text != nullptr ? text : "damaged archive"));
       }
-      if (got == 0) {
+      if (result == 0) {
         break;
       }
-      have += static_cast<std::size_t>(got);
-      if (have > size) {
-        fail("holds more than the {} bytes stated in its header", size);
+      bytes_read += static_cast<std::size_t>(result);
+      if (bytes_read > size) {
+        fail("the member has more than the {} bytes that its header states", size);
       }
     }
-    bytes.resize(have);
-    if (have == 0) {
+    bytes.resize(bytes_read);
+    if (bytes_read == 0) {
       fail("the member is empty");
     }
   }
 
   std::string image_key_;
   FileFilter filter_;
-  std::optional<std::unordered_set<std::string>> members_;  // those to read, whatever the filter
+  std::optional<std::unordered_set<std::string>> members_;  // if set, replaces the filter
   LeftOut* left_out_ = nullptr;
   std::unique_ptr<ArchiveFeed> feed_;  // outlives archive_
   Released<archive, archive_read_free> archive_;
-  std::exception_ptr thrown_;  // by the feed
+  std::exception_ptr feed_error_;  // an exception that the feed threw
   bool in_member_ = false;
-  std::string last_;  // the path of the last member that was read
-  la_int64_t size_ = 0;
+  std::string last_path_;  // the path of the last member whose header was read
+  la_int64_t member_size_ = 0;
 };
 
 }  // namespace
@@ -309,7 +313,7 @@ std::unique_ptr<Source> make_tar_source(std::string path, std::unordered_set<std
 std::unique_ptr<Source> make_tar_source(std::string name, std::span<const std::byte> archive,
                                         std::string image_key) {
   return std::make_unique<TarSource>(std::move(name), std::move(image_key), FileFilter(), nullptr,
-                                     feed_of_memory(archive));
+                                     memory_feed(archive));
 }
 
 }  // namespace fovea::pipeline

@@ -22,45 +22,47 @@ using std::string_view_literals::operator""sv;
 using In = std::span<const std::byte>;
 using Out = std::span<std::byte>;
 
-/// Sets the input and output buffers of a stream; the fields are the same in zlib, libbz2 and
-/// liblzma.
+/// Sets the input and output buffers of a stream. The fields have the same names in zlib, libbz2
+/// and liblzma.
 template <typename Stream>
-void point(Stream& stream, const In& in, const Out& out) {
+void set_buffers(Stream& stream, const In& in, const Out& out) {
   using Input = decltype(stream.next_in);
   using Output = decltype(stream.next_out);
-  // The older libraries count in unsigned int, and take input by pointers to non-const bytes.
+  // zlib and libbz2 count bytes in unsigned int, and take the input as a pointer to non-const.
   stream.next_in = reinterpret_cast<Input>(const_cast<std::byte*>(in.data()));
   stream.avail_in = static_cast<unsigned>(std::min<std::size_t>(in.size(), UINT_MAX));
   stream.next_out = reinterpret_cast<Output>(out.data());
   stream.avail_out = static_cast<unsigned>(std::min<std::size_t>(out.size(), UINT_MAX));
 }
 
+/// Removes the bytes that the stream has processed from `in` and `out`.
 template <typename Stream>
-void cut(const Stream& stream, In& in, Out& out) {
+void advance_buffers(const Stream& stream, In& in, Out& out) {
   in = in.subspan(
       static_cast<std::size_t>(reinterpret_cast<const std::byte*>(stream.next_in) - in.data()));
   out = out.subspan(
       static_cast<std::size_t>(reinterpret_cast<std::byte*>(stream.next_out) - out.data()));
 }
 
-[[noreturn]] void fail_damaged(const char* format, const char* why) {
-  fail("the {} data is damaged{}{}", format, why == nullptr ? "" : ": ", why == nullptr ? "" : why);
+[[noreturn]] void fail_damaged(const char* format, const char* reason) {
+  fail("the {} data is damaged{}{}", format, reason == nullptr ? "" : ": ",
+       reason == nullptr ? "" : reason);
 }
 
 class Gzip final : public Unpacker {
  public:
   Gzip() {
-    constexpr int kGzipAlone = 16 + MAX_WBITS;
-    if (::inflateInit2(&stream_, kGzipAlone) != Z_OK) {
+    constexpr int kGzipFormat = 16 + MAX_WBITS;
+    if (::inflateInit2(&stream_, kGzipFormat) != Z_OK) {
       fail_for_resources("not enough memory to unpack {}", format());
     }
   }
   ~Gzip() override { ::inflateEnd(&stream_); }
 
   bool step(In& in, Out& out) override {
-    point(stream_, in, out);
+    set_buffers(stream_, in, out);
     const int result = ::inflate(&stream_, Z_NO_FLUSH);
-    cut(stream_, in, out);
+    advance_buffers(stream_, in, out);
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
       fail_damaged(format(), stream_.msg);
     }
@@ -82,9 +84,9 @@ class Bzip2 final : public Unpacker {
   ~Bzip2() override { ::BZ2_bzDecompressEnd(&stream_); }
 
   bool step(In& in, Out& out) override {
-    point(stream_, in, out);
+    set_buffers(stream_, in, out);
     const int result = ::BZ2_bzDecompress(&stream_);
-    cut(stream_, in, out);
+    advance_buffers(stream_, in, out);
     if (result != BZ_OK && result != BZ_STREAM_END) {
       fail_damaged(format(), nullptr);
     }
@@ -107,12 +109,12 @@ class Xz final : public Unpacker {
   ~Xz() override { ::lzma_end(&stream_); }
 
   bool step(In& in, Out& out) override {
-    point(stream_, in, out);
+    set_buffers(stream_, in, out);
     const lzma_ret result = ::lzma_code(&stream_, LZMA_RUN);
-    cut(stream_, in, out);
+    advance_buffers(stream_, in, out);
     if (result != LZMA_OK && result != LZMA_STREAM_END && result != LZMA_BUF_ERROR) {
       fail_damaged(format(),
-                   result == LZMA_MEMLIMIT_ERROR ? "it takes more than 1 GiB of memory" : nullptr);
+                   result == LZMA_MEMLIMIT_ERROR ? "it needs more than 1 GiB of memory" : nullptr);
     }
     return result == LZMA_STREAM_END;
   }
@@ -131,11 +133,11 @@ class Zstd final : public Unpacker {
   }
 
   bool step(In& in, Out& out) override {
-    ZSTD_inBuffer from{in.data(), in.size(), 0};
-    ZSTD_outBuffer to{out.data(), out.size(), 0};
-    const std::size_t result = ::ZSTD_decompressStream(stream_.get(), &to, &from);
-    in = in.subspan(from.pos);
-    out = out.subspan(to.pos);
+    ZSTD_inBuffer source{in.data(), in.size(), 0};
+    ZSTD_outBuffer target{out.data(), out.size(), 0};
+    const std::size_t result = ::ZSTD_decompressStream(stream_.get(), &target, &source);
+    in = in.subspan(source.pos);
+    out = out.subspan(target.pos);
     if (::ZSTD_isError(result) != 0) {
       fail_damaged(format(), ::ZSTD_getErrorName(result));
     }
@@ -149,7 +151,7 @@ class Zstd final : public Unpacker {
 
 }  // namespace
 
-std::unique_ptr<Unpacker> unpacker_of(std::span<const std::byte> begin) {
+std::unique_ptr<Unpacker> make_unpacker(std::span<const std::byte> begin) {
   const std::string_view bytes = as_text(begin);
   if (bytes.starts_with("\x1f\x8b"sv)) {
     return std::make_unique<Gzip>();
@@ -161,9 +163,9 @@ std::unique_ptr<Unpacker> unpacker_of(std::span<const std::byte> begin) {
                         "7zXZ\0"sv)) {
     return std::make_unique<Xz>();
   }
-  const bool skippable = bytes.size() >= 4 && (bytes[0] & '\xf0') == '\x50' &&
-                         bytes.substr(1).starts_with("\x2a\x4d\x18"sv);
-  if (skippable || bytes.starts_with("\x28\xb5\x2f\xfd"sv)) {
+  const bool is_skippable_frame = bytes.size() >= 4 && (bytes[0] & '\xf0') == '\x50' &&
+                                  bytes.substr(1).starts_with("\x2a\x4d\x18"sv);
+  if (is_skippable_frame || bytes.starts_with("\x28\xb5\x2f\xfd"sv)) {
     return std::make_unique<Zstd>();
   }
   return nullptr;

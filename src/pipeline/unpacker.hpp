@@ -1,4 +1,4 @@
-// Unpacker: gzip, bzip2, xz and zstd, one stream at a time.
+// Unpacker: decompresses gzip, bzip2, xz and zstd, one stream at a time.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace fovea::pipeline {
 
-/// Unpacks one stream: a member of gzip, a frame of zstd.
+/// Unpacks one stream, such as a member of a gzip file or a frame of a zstd file.
 class Unpacker {
  public:
   Unpacker() = default;
@@ -19,11 +19,11 @@ class Unpacker {
   /// stream. Throws fovea::Error when the data is damaged; the data before that is in `out`.
   virtual bool step(std::span<const std::byte>& in, std::span<std::byte>& out) = 0;
 
-  /// The name of the format.
+  /// Returns the name of the format.
   [[nodiscard]] virtual const char* format() const = 0;
 };
 
-/// Unpacker of a stream that begins with these bytes; null when their format is unknown.
-[[nodiscard]] std::unique_ptr<Unpacker> unpacker_of(std::span<const std::byte> begin);
+/// Returns an unpacker for a stream that begins with these bytes; null when the format is unknown.
+[[nodiscard]] std::unique_ptr<Unpacker> make_unpacker(std::span<const std::byte> begin);
 
 }  // namespace fovea::pipeline

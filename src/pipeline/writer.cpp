@@ -1,4 +1,4 @@
-// Writer: passes one batch at a time to a thread.
+// Writer: passes batches to its thread, one at a time.
 #include "pipeline/writer.hpp"
 
 #include <chrono>
@@ -19,11 +19,11 @@ Writer::~Writer() {
 
 void Writer::push(Batch& batch) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return waiting_ == nullptr || error_; });
+  changed_.wait(lock, [this] { return next_batch_ == nullptr || error_; });
   if (error_) {
     std::rethrow_exception(error_);
   }
-  waiting_ = &batch;
+  next_batch_ = &batch;
   lock.unlock();
   changed_.notify_all();
 }
@@ -53,8 +53,9 @@ void Writer::work() {
       Batch* batch = nullptr;
       {
         std::unique_lock lock(mutex_);
-        changed_.wait_for(lock, kIdleInterval, [this] { return waiting_ != nullptr || closed_; });
-        batch = std::exchange(waiting_, nullptr);
+        changed_.wait_for(lock, kIdleInterval,
+                          [this] { return next_batch_ != nullptr || closed_; });
+        batch = std::exchange(next_batch_, nullptr);
         if (batch == nullptr && closed_) {
           return;
         }
@@ -73,7 +74,7 @@ void Writer::work() {
       error_ = std::current_exception();
     }
     changed_.notify_all();
-    loader_.stop();  // wakes those who wait for a batch that will not come back
+    loader_.stop();  // wakes threads that wait for a batch that will not be recycled
   }
 }
 

@@ -13,18 +13,18 @@ namespace fovea::pipeline {
 
 class Writer {
  public:
-  /// Gives batches back to `loader` when they are written.
+  /// Returns batches to `loader` after they are written.
   Writer(Output& output, Loader& loader);
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  /// Hands over the next batch, once the writer has taken the one before it. Rethrows the error
-  /// that stopped the writer, after which nothing more is written.
+  /// Passes on the next batch; waits until the thread has taken the previous one. Rethrows the
+  /// error that stopped the writer, after which nothing more is written.
   void push(Batch& batch);
 
-  /// Waits until everything is written. Rethrows the error that stopped the writer. To be called
-  /// once, last.
+  /// Waits until everything is written. Rethrows the error that stopped the writer. Must be the
+  /// last call.
   void close();
 
  private:
@@ -35,7 +35,7 @@ class Writer {
   Loader& loader_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  Batch* waiting_ = nullptr;
+  Batch* next_batch_ = nullptr;
   bool closed_ = false;
   std::exception_ptr error_;
   std::thread thread_;

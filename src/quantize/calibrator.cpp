@@ -1,4 +1,4 @@
-// Rounds the layers in parallel and writes them to the calibration file.
+// Rounds layers in parallel and writes them to the calibration file.
 #include "quantize/calibrator.hpp"
 
 #include <algorithm>
@@ -14,17 +14,17 @@
 namespace fovea::quantize {
 namespace {
 
-// Headroom above the largest activation seen, because other photos may have slightly larger ones.
-// It costs nothing in e4m3, whose steps grow with the numbers.
+// The headroom above the largest observed activation, because other images may have slightly larger
+// ones. It costs no precision in e4m3, whose steps grow with the values.
 constexpr float kInt8Headroom = 1.1F;
 constexpr float kE4M3Headroom = 2.0F;
 
 /// Returns the scale of a stored 8-bit input, for inputs without row scales.
-float input_scale(const InputStatistics& inputs, DType numbers) {
+float input_scale(const InputStatistics& inputs, DType type) {
   const float peak = std::ranges::max(inputs.peaks);
-  if (numbers == DType::kI8) {
-    constexpr float kLargest = 127 + ops::kGeluI8Offset;
-    return std::max(kInt8Headroom * peak / kLargest, ops::kMinGeluI8Scale);
+  if (type == DType::kI8) {
+    constexpr float kMaxValue = 127 + ops::kGeluI8Offset;
+    return std::max(kInt8Headroom * peak / kMaxValue, ops::kMinGeluI8Scale);
   }
   return peak > 0 ? kE4M3Headroom * peak / kE4M3Max : 1.0F;
 }
@@ -37,42 +37,42 @@ std::filesystem::path round_and_write(
     const std::function<void(std::uint64_t done, std::uint64_t total)>& on_progress) {
   const auto count = static_cast<std::size_t>(checkpoint.tower().layers - bf16_layers);
   constexpr std::size_t kPlaces = std::size(model::kCalibratedPlaces);
-  std::vector<RoundedLayer> rounded(count * kPlaces);
+  std::vector<RoundedLayer> rounded_layers(count * kPlaces);
   std::vector<std::vector<float>> divisors(count * kPlaces);
   std::vector<model::LayerToStore> layers(count * kPlaces);
   std::atomic<std::uint64_t> done = 0;
-  // The largest layers come first, so that none of them runs alone at the end.
-  pool.parallel_for(rounded.size(), [&](std::size_t task, int /*worker*/) {
+  // The last places have the largest layers. They come first, so that none runs alone at the end.
+  pool.parallel_for(rounded_layers.size(), [&](std::size_t task, int /*worker*/) {
     const std::size_t index = task % count;
     const std::size_t place = kPlaces - 1 - task / count;
     const ops::Place name = model::kCalibratedPlaces[place];
     const std::int64_t layer = bf16_layers + static_cast<std::int64_t>(index);
     model::LayerParameters parameters = model::load_layer(checkpoint, name, layer);
     const InputStatistics& inputs = observations.at(name, static_cast<std::size_t>(layer));
-    const DType numbers = model::calibrated_type(name, precision);
+    const DType type = model::calibrated_type(name, precision);
     const std::size_t number = index * kPlaces + place;
     layers[number] = {.name = model::calibrated_name(checkpoint.tower(), name, layer),
                       .out = static_cast<std::int64_t>(parameters.bias.size()),
                       .in = static_cast<std::int64_t>(inputs.width),
-                      .type = numbers};
+                      .type = type};
     const std::span<float> weight = parameters.weight.span();
     if (name == model::kPlaceOfStaticInputs) {
-      rounded[number] = round_layer(weight, parameters.bias.span(), inputs, numbers);
-      layers[number].input_scale = input_scale(inputs, numbers);
-    } else {  // the norm before this layer can divide its columns at no cost
+      rounded_layers[number] = round_layer(weight, parameters.bias.span(), inputs, type);
+      layers[number].input_scale = input_scale(inputs, type);
+    } else {  // the norm before this layer divides the columns of its inputs at no cost
       divisors[number] = balancing_divisors(weight, inputs);
       for (std::size_t i = 0; i < weight.size(); ++i) {
         weight[i] *= divisors[number][i % inputs.width];
       }
-      rounded[number] =
-          round_layer(weight, parameters.bias.span(), divided(inputs, divisors[number]), numbers);
+      rounded_layers[number] = round_layer(weight, parameters.bias.span(),
+                                           divide_inputs(inputs, divisors[number]), type);
       layers[number].divisor = divisors[number];
     }
-    layers[number].rounded = rounded[number].rounded;
-    layers[number].scale = rounded[number].scale;
-    layers[number].bias = rounded[number].bias;
+    layers[number].rounded = rounded_layers[number].rounded;
+    layers[number].scale = rounded_layers[number].scale;
+    layers[number].bias = rounded_layers[number].bias;
     if (on_progress) {
-      on_progress(++done, rounded.size());
+      on_progress(++done, rounded_layers.size());
     }
   });
   return model::write_calibration(checkpoint, precision, layers, images, bf16_layers);

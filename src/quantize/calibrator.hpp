@@ -1,4 +1,4 @@
-// Computes the file of 8-bit weights from a model and its observed activations.
+// Computes the calibration file, with 8-bit weights, from a model and its observed activations.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace fovea::quantize {
 
-/// Rounds the layers of `checkpoint`, except the first `bf16_layers`, based on the observations.
-/// Writes the file and returns its path. `on_progress` is called with the number of rounded layers,
-/// from any thread.
+/// Rounds the layers of `checkpoint`, except the first `bf16_layers`, based on the observations of
+/// `images` images. Writes the calibration file and returns its path. `on_progress` is called with
+/// the number of rounded layers, on any thread.
 std::filesystem::path round_and_write(
     const model::Checkpoint& checkpoint, const Observations& observations, Precision precision,
     std::int64_t images, std::int64_t bf16_layers, ThreadPool& pool,

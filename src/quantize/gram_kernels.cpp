@@ -1,5 +1,5 @@
-// Computes Gram matrices in tiles of 4 rows by 3 vectors, whose 12 sums and 4 operands fill AVX2's
-// 16 registers, and dot products of eight rows with one vector, which is loaded once.
+// Computes Gram matrices in tiles of 4 rows by 3 vectors, so that 12 sums and 4 operands fill the
+// 16 registers of AVX2; and dot products of eight rows with one vector, which is loaded once.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quantize/gram_kernels.cpp"
 #include "quantize/gram_kernels.hpp"
@@ -37,7 +37,7 @@ struct RowSums {
   }
 };
 
-// gram[i .. i + 4)[j .. j + 3 vectors) += sum over rows.
+// Adds the products of the columns [i, i + 4) and [j, j + 3 vectors) of x to a tile of `gram`.
 HWY_INLINE void gram_tile(const float* HWY_RESTRICT x, std::size_t rows, std::size_t width,
                           std::size_t i, std::size_t j, float* HWY_RESTRICT gram) {
   const Tag tag;
@@ -73,8 +73,8 @@ HWY_INLINE void gram_element(const float* x, std::size_t rows, std::size_t width
   gram[i * width + j] += sum;
 }
 
-// Tiles may reach above the diagonal; their values there are never read.
-void all_gram(const float* x, std::size_t rows, std::size_t width, float* gram) {
+// Computes the lower triangle. Tiles may extend above the diagonal, where values are never read.
+void add_gram_tiles(const float* x, std::size_t rows, std::size_t width, float* gram) {
   constexpr std::size_t kTileRows = 4;
   const std::size_t tile_columns = 3 * hn::Lanes(Tag());
   const std::size_t tiled_columns = width - width % tile_columns;
@@ -149,12 +149,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace fovea::quantize {
 
-HWY_EXPORT(all_gram);
+HWY_EXPORT(add_gram_tiles);
 HWY_EXPORT(one_dot);
 HWY_EXPORT(eight_dots);
 
 void add_gram(const float* x, std::size_t rows, std::size_t width, float* gram) {
-  HWY_DYNAMIC_DISPATCH(all_gram)(x, rows, width, gram);
+  HWY_DYNAMIC_DISPATCH(add_gram_tiles)(x, rows, width, gram);
 }
 
 float dot(const float* a, const float* b, std::size_t count) {

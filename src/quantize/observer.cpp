@@ -1,4 +1,4 @@
-// A backend and an executor that record a linear layer's input before forwarding the call.
+// A backend and an executor that record the inputs of linear layers and forward all calls.
 #include "quantize/observer.hpp"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ class ObservingBackend final : public ops::Backend {
   [[nodiscard]] Support can_run(const ops::BackendProblem& problem) const override {
     const auto* const linear = std::get_if<ops::LinearProblem>(&problem);
     return linear != nullptr && linear->norm
-               ? Support{"the inputs of the layer are observed, so its norm must come before it"}
+               ? Support{"a layer whose inputs are observed cannot be fused with its norm"}
                : inner_->can_run(problem);
   }
 
@@ -60,17 +60,17 @@ class ObservingBackend final : public ops::Backend {
   }
   void run(const ops::Batch& batch,
            const std::function<void(ops::Executor&, const ops::Slice&)>& network) override {
-    const std::lock_guard turn(turn_);
-    ops::Batch alone = batch;
-    alone.one_by_one = true;
-    inner_->run(alone, [&](ops::Executor& executor, const ops::Slice& slice) {
+    const std::lock_guard lock(run_mutex_);
+    ops::Batch sliced_batch = batch;
+    sliced_batch.one_by_one = true;
+    inner_->run(sliced_batch, [&](ops::Executor& executor, const ops::Slice& slice) {
       try {
         ObservingExecutor observing(executor, places_,
                                     {.first = images_ + slice.first, .count = slice.images},
                                     observations_);
         network(observing, slice);
       } catch (...) {
-        observations_.give_up(std::current_exception());
+        observations_.abort(std::current_exception());
         throw;
       }
     });
@@ -89,7 +89,7 @@ class ObservingBackend final : public ops::Backend {
   std::unique_ptr<ops::Backend> inner_;
   std::vector<ops::Place> places_;
   Observations& observations_;
-  std::mutex turn_;
+  std::mutex run_mutex_;
   std::int64_t images_ = 0;  // number of images in earlier batches
 };
 
@@ -105,17 +105,17 @@ void Observations::add(ops::Place place, std::size_t layer, const ImageRange& im
   const auto width = static_cast<std::size_t>(input.shape[1]);
   const auto* const x = input.as<float>();
   std::unique_lock lock(mutex_);
-  Entry& target = entries_[{place, layer}];
-  turn_.wait(lock, [&] { return given_up_ || target.images >= images.first; });
-  if (given_up_) {
-    std::rethrow_exception(given_up_);
+  Entry& entry = entries_[{place, layer}];
+  images_added_.wait(lock, [&] { return abort_reason_ || entry.images >= images.first; });
+  if (abort_reason_) {
+    std::rethrow_exception(abort_reason_);
   }
-  if (target.images > images.first) {
-    fail("calibration: image {} was seen twice by {} in layer {}", images.first, to_string(place),
-         layer);
+  if (entry.images > images.first) {
+    fail("calibration: image {} was observed twice by {} in layer {}", images.first,
+         to_string(place), layer);
   }
   lock.unlock();
-  InputStatistics& statistics = target.statistics;
+  InputStatistics& statistics = entry.statistics;
   if (statistics.width == 0) {
     statistics.width = width;
     statistics.gram = AlignedBuffer<float>(width * width);
@@ -133,22 +133,22 @@ void Observations::add(ops::Place place, std::size_t layer, const ImageRange& im
     }
   }
   lock.lock();
-  target.images += images.count;
-  turn_.notify_all();
+  entry.images += images.count;
+  images_added_.notify_all();
 }
 
-void Observations::give_up(std::exception_ptr reason) {
+void Observations::abort(std::exception_ptr reason) {
   const std::lock_guard lock(mutex_);
-  if (!given_up_) {
-    given_up_ = std::move(reason);
+  if (!abort_reason_) {
+    abort_reason_ = std::move(reason);
   }
-  turn_.notify_all();
+  images_added_.notify_all();
 }
 
 const InputStatistics& Observations::at(ops::Place place, std::size_t layer) const {
   const std::lock_guard lock(mutex_);
-  if (const auto found = entries_.find({place, layer}); found != entries_.end()) {
-    return found->second.statistics;
+  if (const auto entry = entries_.find({place, layer}); entry != entries_.end()) {
+    return entry->second.statistics;
   }
   fail("calibration: no inputs of {} in layer {} were observed", to_string(place), layer);
 }

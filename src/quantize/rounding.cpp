@@ -15,13 +15,12 @@
 namespace fovea::quantize {
 namespace {
 
-// Damping: added to the diagonal, as a fraction of its mean, to bound the factors where inputs
-// hardly vary.
+// The damping that is added to the diagonal, as a fraction of its mean. It bounds the factors of
+// columns whose inputs hardly vary.
 constexpr double kDamping = 0.01;
 constexpr float kInt8Max = 127.0F;
 
-/// Returns the damped covariance of the inputs, with columns permuted by `order`; upper triangle
-/// only.
+/// Returns the upper triangle of the damped covariance of the inputs, with columns in `order`.
 AlignedBuffer<float> covariance(const InputStatistics& inputs,
                                 const std::vector<std::size_t>& order) {
   const std::size_t width = inputs.width;
@@ -45,14 +44,14 @@ AlignedBuffer<float> covariance(const InputStatistics& inputs,
   return matrix;
 }
 
-/// Factorises a positive definite matrix as R R^T; replaces its upper triangle by R.
-void factor(AlignedBuffer<float>& matrix, std::size_t width) {
+/// Factorises a positive definite matrix as R R^T, and replaces its upper triangle by R.
+void factorise(AlignedBuffer<float>& matrix, std::size_t width) {
   for (std::size_t j = width; j-- > 0;) {
     const std::size_t tail = width - j - 1;
     const float* const row = matrix.data() + j * width + j + 1;
     const float square = matrix[j * width + j] - dot(row, row, tail);
     if (!(square > 0)) {
-      fail("calibration: the covariance of the inputs is not positive at column {}", j);
+      fail("calibration: the covariance of the inputs is not positive definite at column {}", j);
     }
     const float diagonal = std::sqrt(square);
     matrix[j * width + j] = diagonal;
@@ -63,15 +62,15 @@ void factor(AlignedBuffer<float>& matrix, std::size_t width) {
   }
 }
 
-/// Returns a matrix whose row k holds u_jk for j < k: the weights of the errors of columns j in
-/// column k.
-AlignedBuffer<float> feedback(const InputStatistics& inputs,
-                              const std::vector<std::size_t>& order) {
+/// Returns a matrix of weights u: row k has u_jk for j < k, by which the error of column j is
+/// multiplied when it is added to column k.
+AlignedBuffer<float> feedback_weights(const InputStatistics& inputs,
+                                      const std::vector<std::size_t>& order) {
   const std::size_t width = inputs.width;
   AlignedBuffer<float> matrix = covariance(inputs, order);
-  factor(matrix, width);
+  factorise(matrix, width);
   AlignedBuffer<float> rows(width * width);
-  constexpr std::size_t kBlock = 64;  // transposed in blocks that fit into the L1 cache
+  constexpr std::size_t kBlock = 64;  // blocks of this size fit into the L1 cache
   for (std::size_t k0 = 0; k0 < width; k0 += kBlock) {
     for (std::size_t j0 = 0; j0 <= k0; j0 += kBlock) {
       for (std::size_t k = k0; k < std::min(k0 + kBlock, width); ++k) {
@@ -84,30 +83,31 @@ AlignedBuffer<float> feedback(const InputStatistics& inputs,
   return rows;
 }
 
+// The numbers that an 8-bit type can represent.
 struct Grid {
-  DType numbers;
+  DType type;
 
   [[nodiscard]] float scale(float peak) const {
-    const float largest = numbers == DType::kI8 ? kInt8Max : kE4M3Max;
-    return peak > 0 ? peak / largest : 1.0F;
+    const float max_value = type == DType::kI8 ? kInt8Max : kE4M3Max;
+    return peak > 0 ? peak / max_value : 1.0F;
   }
   [[nodiscard]] std::uint8_t round(float value) const {
-    if (numbers == DType::kI8) {
+    if (type == DType::kI8) {
       return static_cast<std::uint8_t>(
           static_cast<std::int8_t>(std::nearbyint(std::clamp(value, -kInt8Max, kInt8Max))));
     }
     return to_e4m3(value).bits;
   }
   [[nodiscard]] float value(std::uint8_t bits) const {
-    return numbers == DType::kI8 ? static_cast<float>(static_cast<std::int8_t>(bits))
-                                 : to_float(Float8E4M3{bits});
+    return type == DType::kI8 ? static_cast<float>(static_cast<std::int8_t>(bits))
+                              : to_float(Float8E4M3{bits});
   }
 };
 
 }  // namespace
 
 RoundedLayer round_layer(std::span<const float> weight, std::span<const float> bias,
-                         const InputStatistics& inputs, DType numbers) {
+                         const InputStatistics& inputs, DType type) {
   const std::size_t width = inputs.width;
   const std::size_t outputs = bias.size();
   if (width == 0 || inputs.rows == 0 || weight.size() != outputs * width) {
@@ -116,20 +116,20 @@ RoundedLayer round_layer(std::span<const float> weight, std::span<const float> b
         "observed)",
         weight.size(), outputs, width, inputs.rows);
   }
-  const Grid grid{numbers};
-  // The columns that matter most come first, so that later ones can compensate for their errors.
+  const Grid grid{type};
+  // The columns with the largest inputs come first, so that all others compensate for their errors.
   std::vector<std::size_t> order(width);
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, std::ranges::greater{}, [&](std::size_t i) {
     return std::pair(inputs.gram[i * width + i], width - i);
   });
-  const AlignedBuffer<float> u = feedback(inputs, order);
+  const AlignedBuffer<float> u = feedback_weights(inputs, order);
 
   RoundedLayer layer{.rounded = std::vector<std::uint8_t>(outputs * width),
                      .scale = std::vector<float>(outputs),
                      .bias = std::vector<float>(bias.begin(), bias.end())};
-  AlignedBuffer<float> errors(kDotRows * width);  // w - rounded, columns in `order`
-  std::array<float, kDotRows> carried{};
+  AlignedBuffer<float> errors(kDotRows * width);  // weight - rounded, with columns in `order`
+  std::array<float, kDotRows> feedback{};
   for (std::size_t first = 0; first < outputs; first += kDotRows) {
     const std::size_t rows = std::min(kDotRows, outputs - first);
     for (std::size_t row = 0; row < rows; ++row) {
@@ -141,11 +141,11 @@ RoundedLayer round_layer(std::span<const float> weight, std::span<const float> b
     }
     std::ranges::fill(errors.span(), 0.0F);
     for (std::size_t k = 0; k < width; ++k) {
-      dot_rows(errors.data(), width, u.data() + k * width, k, carried.data());
+      dot_rows(errors.data(), width, u.data() + k * width, k, feedback.data());
       for (std::size_t row = 0; row < rows; ++row) {
         const std::size_t element = (first + row) * width + order[k];
         const float scale = layer.scale[first + row];
-        layer.rounded[element] = grid.round((weight[element] + carried[row]) / scale);
+        layer.rounded[element] = grid.round((weight[element] + feedback[row]) / scale);
         errors[row * width + k] = weight[element] - grid.value(layer.rounded[element]) * scale;
       }
     }
@@ -167,27 +167,28 @@ std::vector<float> balancing_divisors(std::span<const float> weight,
   for (std::size_t element = 0; element < weight.size(); ++element) {
     peaks[element % width] = std::max(peaks[element % width], std::abs(weight[element]));
   }
-  // A column that is zero among the inputs or among the weights needs no scaling.
+  // A column whose inputs or weights are all zero keeps the divisor 1.
   std::vector<float> divisors(width, 1.0F);
   double sum = 0;
-  std::size_t balanced = 0;
+  std::size_t balanced_columns = 0;
   for (std::size_t i = 0; i < width; ++i) {
     if (inputs.peaks[i] > 0 && peaks[i] > 0) {
       divisors[i] = std::sqrt(inputs.peaks[i] / peaks[i]);
       sum += std::log(double{divisors[i]});
-      ++balanced;
+      ++balanced_columns;
     }
   }
-  const double mean = balanced == 0 ? 1.0 : std::exp(sum / static_cast<double>(balanced));
+  const double geometric_mean =
+      balanced_columns == 0 ? 1.0 : std::exp(sum / static_cast<double>(balanced_columns));
   for (std::size_t i = 0; i < width; ++i) {
     if (inputs.peaks[i] > 0 && peaks[i] > 0) {
-      divisors[i] = static_cast<float>(divisors[i] / mean);
+      divisors[i] = static_cast<float>(divisors[i] / geometric_mean);
     }
   }
   return divisors;
 }
 
-InputStatistics divided(const InputStatistics& inputs, std::span<const float> divisors) {
+InputStatistics divide_inputs(const InputStatistics& inputs, std::span<const float> divisors) {
   const std::size_t width = inputs.width;
   InputStatistics result{.width = width,
                          .rows = inputs.rows,

@@ -1,4 +1,4 @@
-// Best: the nearest rows that were found so far, and the order of matches.
+// Best: the best rows of a search so far. is_better: the order of matches.
 #pragma once
 
 #include <algorithm>
@@ -10,17 +10,17 @@
 
 namespace fovea::search {
 
-/// Higher scores first, rows of equal score in row order.
+/// Orders matches: higher scores first, equal scores by row number.
 [[nodiscard]] inline bool is_better(const Match& a, const Match& b) {
   return a.score > b.score || (a.score == b.score && a.row < b.row);
 }
 
-/// The best k rows so far, as a heap with the worst of them in front.
+/// The best k rows so far: a heap whose front is the worst of them.
 class Best {
  public:
   explicit Best(std::size_t k) : k_(k) {}
 
-  /// The score that a row must beat (or equal, with a smaller row number).
+  /// Returns the score that a row must exceed, or equal with a smaller row number.
   [[nodiscard]] double floor() const { return heap_.size() < k_ ? -INFINITY : heap_.front().score; }
   void offer(const Match& match) {
     if (heap_.size() == k_) {

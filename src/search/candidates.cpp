@@ -1,4 +1,4 @@
-// Computes exact scores, highest bounds first, so that they exclude most others.
+// Computes exact scores in descending order of the bounds, so that they exclude most other rows.
 #include "search/candidates.hpp"
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 namespace fovea::search {
 namespace {
 
-// The minimum number of rows that a query defers, so that few of them have to be read.
+// The minimum number of rows that a query defers; the more it defers, the fewer it has to read.
 constexpr std::size_t kMinDeferred = 256;
-constexpr std::size_t kReadTogether = 16;
+constexpr std::size_t kRowsPerRead = 16;
 
-// Converts an upper bound to double; infinity when it is NaN.
-double limit_of(float upper) {
+// Converts an upper bound to double. NaN becomes infinity.
+double upper_limit(float upper) {
   return std::isnan(upper) ? INFINITY : static_cast<double>(upper);
 }
 
@@ -28,9 +28,9 @@ SharedFloors::SharedFloors(std::size_t queries) : floors_(queries) {
 }
 
 void SharedFloors::raise(std::size_t query, double floor) {
-  double known = get(query);
-  while (known < floor &&
-         !floors_[query].compare_exchange_weak(known, floor, std::memory_order_relaxed)) {
+  double current_floor = get(query);
+  while (current_floor < floor &&
+         !floors_[query].compare_exchange_weak(current_floor, floor, std::memory_order_relaxed)) {
   }
 }
 
@@ -41,8 +41,8 @@ Candidates::Candidates(const Shards& shards, const Queries& queries, std::size_t
       k_(k),
       shared_(shared),
       best_(queries.size(), Best(k)),
-      later_(queries.size()),
-      lowers_(queries.size()),
+      deferred_(queries.size()),
+      lower_bounds_(queries.size()),
       vector_(queries.dimension) {}
 
 double Candidates::floor(std::size_t query) const {
@@ -50,7 +50,7 @@ double Candidates::floor(std::size_t query) const {
 }
 
 void Candidates::offer(std::size_t query, std::int64_t row, std::span<const float> vector) {
-  if (queries_.leaves_out(query, row)) {
+  if (queries_.excludes(query, row)) {
     return;
   }
   const double squared = checked_squared_norm(shards_, row, vector);
@@ -59,52 +59,55 @@ void Candidates::offer(std::size_t query, std::int64_t row, std::span<const floa
   shared_.raise(query, best_[query].floor());
 }
 
-void Candidates::offer_later(std::size_t query, std::int64_t row, const Bounds& bounds,
-                             RowReader& reader) {
-  std::vector<float>& lowers = lowers_[query];
-  if (bounds.lower > -INFINITY && (lowers.size() < k_ || bounds.lower > lowers.front())) {
-    if (lowers.size() == k_) {
-      std::ranges::pop_heap(lowers, std::greater());
-      lowers.pop_back();
+void Candidates::defer(std::size_t query, std::int64_t row, const Bounds& bounds,
+                       RowReader& reader) {
+  std::vector<float>& lower_bounds = lower_bounds_[query];
+  if (bounds.lower > -INFINITY &&
+      (lower_bounds.size() < k_ || bounds.lower > lower_bounds.front())) {
+    if (lower_bounds.size() == k_) {
+      std::ranges::pop_heap(lower_bounds, std::greater());
+      lower_bounds.pop_back();
     }
-    lowers.push_back(bounds.lower);
-    std::ranges::push_heap(lowers, std::greater());
-    if (lowers.size() == k_) {
-      shared_.raise(query, static_cast<double>(lowers.front()));
+    lower_bounds.push_back(bounds.lower);
+    std::ranges::push_heap(lower_bounds, std::greater());
+    if (lower_bounds.size() == k_) {
+      shared_.raise(query, static_cast<double>(lower_bounds.front()));
     }
   }
-  std::vector<Later>& later = later_[query];
-  later.push_back({row, bounds.upper});
+  std::vector<Deferred>& deferred = deferred_[query];
+  deferred.push_back({row, bounds.upper});
   const std::size_t limit = std::max(kMinDeferred, 4 * k_);
-  if (later.size() >= limit) {
-    drop_ruled_out(query);
-    if (later.size() > limit / 2) {
-      settle(query, reader);
+  if (deferred.size() >= limit) {
+    drop_excluded(query);
+    if (deferred.size() > limit / 2) {
+      score_deferred(query, reader);
     }
   }
 }
 
-void Candidates::drop_ruled_out(std::size_t query) {
-  const double known = floor(query);
-  std::erase_if(later_[query],
-                [&](const Later& candidate) { return limit_of(candidate.upper) < known; });
+void Candidates::drop_excluded(std::size_t query) {
+  const double current_floor = floor(query);
+  std::erase_if(deferred_[query], [&](const Deferred& candidate) {
+    return upper_limit(candidate.upper) < current_floor;
+  });
 }
 
-void Candidates::settle(std::size_t query, RowReader& reader) {
-  std::vector<Later>& later = later_[query];
-  drop_ruled_out(query);
-  // The highest bounds first; what is read together in row order.
-  std::ranges::sort(later, std::ranges::greater(),
-                    [](const Later& candidate) { return limit_of(candidate.upper); });
-  const std::size_t together = std::max(kReadTogether, k_);
-  for (std::size_t first = 0; first < later.size(); first += together) {
-    const double known = floor(query);
-    const auto begin = later.begin() + static_cast<std::ptrdiff_t>(first);
+void Candidates::score_deferred(std::size_t query, RowReader& reader) {
+  std::vector<Deferred>& deferred = deferred_[query];
+  drop_excluded(query);
+  // Sorts by descending bounds. The rows of each read are sorted by row number below.
+  std::ranges::sort(deferred, std::ranges::greater(),
+                    [](const Deferred& candidate) { return upper_limit(candidate.upper); });
+  const std::size_t rows_per_read = std::max(kRowsPerRead, k_);
+  for (std::size_t first = 0; first < deferred.size(); first += rows_per_read) {
+    const double current_floor = floor(query);
+    const auto begin = deferred.begin() + static_cast<std::ptrdiff_t>(first);
     const auto limit =
-        begin + static_cast<std::ptrdiff_t>(std::min(together, later.size() - first));
-    const auto end = std::find_if(
-        begin, limit, [&](const Later& candidate) { return limit_of(candidate.upper) < known; });
-    std::sort(begin, end, [](const Later& a, const Later& b) { return a.row < b.row; });
+        begin + static_cast<std::ptrdiff_t>(std::min(rows_per_read, deferred.size() - first));
+    const auto end = std::find_if(begin, limit, [&](const Deferred& candidate) {
+      return upper_limit(candidate.upper) < current_floor;
+    });
+    std::sort(begin, end, [](const Deferred& a, const Deferred& b) { return a.row < b.row; });
     for (auto candidate = begin; candidate != end; ++candidate) {
       reader.row(candidate->row, vector_);
       offer(query, candidate->row, vector_);
@@ -113,7 +116,7 @@ void Candidates::settle(std::size_t query, RowReader& reader) {
       break;
     }
   }
-  later.clear();
+  deferred.clear();
 }
 
 }  // namespace fovea::search

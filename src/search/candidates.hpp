@@ -1,4 +1,4 @@
-// Candidates: rows that bounds could not exclude, and their exact scores.
+// Candidates: rows that their bounds do not exclude, and their exact scores.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace fovea::search {
 
-/// A lower bound on the score of the k-th best row, per query, shared by all threads.
+/// Lower bounds on the score of the k-th best row of each query, shared by all threads.
 class SharedFloors {
  public:
   explicit SharedFloors(std::size_t queries);
@@ -28,40 +28,40 @@ class SharedFloors {
   std::vector<std::atomic<double>> floors_;
 };
 
-/// Candidates that one thread has found. A row whose upper bound is below floor() is not among the
-/// best k.
+/// The candidates of one thread. A row whose upper bound is below floor() is not among the best k.
 class Candidates {
  public:
   Candidates(const Shards& shards, const Queries& queries, std::size_t k, SharedFloors& shared);
 
   [[nodiscard]] double floor(std::size_t query) const;
 
-  /// Offers a row whose vector is in memory.
+  /// Adds a row whose vector is in memory.
   void offer(std::size_t query, std::int64_t row, std::span<const float> vector);
-  /// Offers a row that is read later, unless its upper bound is below the floor by then.
-  void offer_later(std::size_t query, std::int64_t row, const Bounds& bounds, RowReader& reader);
-  /// Reads and scores the rows from offer_later().
-  void settle(std::size_t query, RowReader& reader);
+  /// Adds a row that is read later, unless the floor exceeds its upper bound by then.
+  void defer(std::size_t query, std::int64_t row, const Bounds& bounds, RowReader& reader);
+  /// Reads and scores the rows from defer().
+  void score_deferred(std::size_t query, RowReader& reader);
 
   [[nodiscard]] const std::vector<Match>& matches(std::size_t query) const {
     return best_[query].matches();
   }
 
  private:
-  struct Later {
+  struct Deferred {
     std::int64_t row;
     float upper;
   };
-  void drop_ruled_out(std::size_t query);
+  void drop_excluded(std::size_t query);
 
   const Shards& shards_;
   const Queries& queries_;
   std::size_t k_;
   SharedFloors& shared_;
   std::vector<Best> best_;
-  std::vector<std::vector<Later>> later_;
-  // The k highest lower bounds of those, the lowest in front: a floor that costs no reading.
-  std::vector<std::vector<float>> lowers_;
+  std::vector<std::vector<Deferred>> deferred_;
+  // The k highest lower bounds of deferred rows, as heaps with the lowest in front. They raise the
+  // floor without reading rows.
+  std::vector<std::vector<float>> lower_bounds_;
   std::vector<float> vector_;
 };
 

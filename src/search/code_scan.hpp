@@ -1,5 +1,4 @@
-// CodeScan: compares codes of rows with codes of queries, and returns pairs with a possibly high
-// score.
+// CodeScan: compares codes of rows with codes of queries, and returns pairs that may score highly.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +20,11 @@ struct Bounds {
   float upper = 0;
 };
 
-/// Queries for CodeScan; all threads share one.
+/// Coded queries for CodeScan, shared by all threads.
 class CodedQueries {
  public:
-  /// Few queries are compared one by one, at the speed of memory, and with finer codes; many in
-  /// tiles, at the speed of the matrix products of 8 bits (cpu::tile_kernel).
+  /// Few queries get finer codes and are compared one by one, at the speed of memory; many are
+  /// compared in tiles, at the speed of 8-bit matrix products (cpu::tile_kernel).
   CodedQueries(const RowCoder& coder, const Queries& queries);
 
   [[nodiscard]] const QueryCodes& codes() const { return codes_; }
@@ -39,23 +38,23 @@ class CodedQueries {
   AlignedBuffer<cpu::Unit> panels_;
 };
 
-/// Scans codes, by one thread.
+/// Scans the codes of rows on one thread.
 class CodeScan {
  public:
   /// The maximum number of rows per call of scan().
   static constexpr std::int64_t kMaxRows = 128;
   /// The number of rows that may be read past the end. Their results are ignored.
-  static constexpr std::int64_t kRowsBeyond = 64;
+  static constexpr std::int64_t kPaddingRows = 64;
 
   explicit CodeScan(const CodedQueries& queries) : queries_(queries) {}
 
   /// Returns the score below which rows are excluded.
   using Floor = std::function<double(std::size_t query)>;
-  /// Called with a row, numbered from the first, and the bounds on its score: NaN and infinity when
-  /// they are unknown.
+  /// Called with a row, as an index into the scanned codes, and the bounds on its score. Unknown
+  /// bounds are NaN or infinite.
   using Hit = std::function<void(std::size_t query, std::int64_t row, const Bounds& bounds)>;
 
-  /// Scans codes [count, stride] with their terms; both must be readable for kRowsBeyond more rows.
+  /// Scans codes [count, stride] with their terms. kPaddingRows more rows of both must be readable.
   void scan(const std::uint8_t* codes, const BoundTerms& terms, std::int64_t count,
             const Floor& floor, const Hit& hit);
 

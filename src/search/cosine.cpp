@@ -1,4 +1,4 @@
-// Computes sums in four lanes, which is as accurate as one lane and four times as fast.
+// Computes sums in four independent lanes, which is about four times as fast as one.
 #include "search/cosine.hpp"
 
 #include <algorithm>
@@ -37,32 +37,32 @@ double cosine(std::span<const float> a, double squared_a, std::span<const float>
   if (squared_a == 0 || squared_b == 0) {
     return 0;
   }
-  // The product is a square for equal vectors, so its root is exactly their squared length.
+  // The root is exactly the squared length for equal vectors, so that their cosine is 1.
   return std::clamp(dot(a, b) / std::sqrt(squared_a * squared_b), -1.0, 1.0);
 }
 
 float cosine_error(std::int64_t dimension) {
-  constexpr float kUnit = 0x1p-24F;
-  constexpr float kSingleRoundings = 16;
-  return (2 * static_cast<float>(dimension) + kSingleRoundings) * kUnit;
+  constexpr float kUnitRoundoff = 0x1p-24F;
+  constexpr float kSingleRoundings = 16;  // a bound on the roundings outside of sums
+  return (2 * static_cast<float>(dimension) + kSingleRoundings) * kUnitRoundoff;
 }
 
-void inverse_norms_of(const float* squares, std::int64_t count, float* out) {
-  // The squares of the elements that matter neither overflow nor vanish within these bounds.
-  constexpr float kSmallest = 1e-30F;
-  constexpr float kLargest = 1e30F;
-  inverse_roots(squares, static_cast<std::size_t>(count), kSmallest, kLargest, out);
+void inverse_norms_from_squares(const float* squares, std::int64_t count, float* out) {
+  // Squares of elements neither overflow nor underflow significantly within these limits.
+  constexpr float kMinSquare = 1e-30F;
+  constexpr float kMaxSquare = 1e30F;
+  inverse_roots(squares, static_cast<std::size_t>(count), kMinSquare, kMaxSquare, out);
 }
 
 void inverse_norms(const float* rows, std::int64_t count, std::int64_t dimension, float* out) {
   squared_norms(rows, static_cast<std::size_t>(count), static_cast<std::size_t>(dimension), out);
-  inverse_norms_of(out, count, out);
+  inverse_norms_from_squares(out, count, out);
 }
 
 double checked_squared_norm(const Shards& shards, std::int64_t row, std::span<const float> vector) {
   const double squared = squared_norm(vector);
   if (!std::isfinite(squared)) {
-    fail("{}: the embedding holds NaN or infinity", shards.describe(row));
+    fail("{}: the embedding contains NaN or infinity", shards.describe(row));
   }
   return squared;
 }

@@ -1,5 +1,5 @@
-// Dot products are computed in tiles of 4 rows by 3 queries: 12 accumulators and 4 operands fill
-// AVX2's 16 registers, and every loaded vector is used 3 or 4 times.
+// Computes dot products in tiles of 4 rows by 3 queries: 12 accumulators and 4 operands fill the 16
+// registers of AVX2, and every loaded vector is used 3 or 4 times.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "search/dot_kernels.cpp"
 #include "search/dot_kernels.hpp"
@@ -19,14 +19,15 @@ using fovea::HWY_NAMESPACE::dot;
 using Tag = hn::ScalableTag<float>;
 using V = hn::Vec<Tag>;
 
-HWY_INLINE float sum_of(Tag tag, V lanes) {
+HWY_INLINE float lane_sum(Tag tag, V lanes) {
   return hn::GetLane(hn::SumOfLanes(tag, lanes));
 }
 
-// The rest of a row that does not fill a vector.
-HWY_INLINE float tail(const float* a, const float* b, std::size_t from, std::size_t dimension) {
+// Returns the dot product of the elements from index `begin` on, which do not fill a vector.
+HWY_INLINE float tail_dot(const float* a, const float* b, std::size_t begin,
+                          std::size_t dimension) {
   float sum = 0;
-  for (std::size_t index = from; index < dimension; ++index) {
+  for (std::size_t index = begin; index < dimension; ++index) {
     sum += a[index] * b[index];
   }
   return sum;
@@ -73,9 +74,9 @@ HWY_INLINE void tile_4x3(const float* HWY_RESTRICT rows, const float* HWY_RESTRI
   const auto store = [&](std::size_t row, V c0, V c1, V c2) HWY_ATTR {
     const float* a = rows + row * dimension;
     float* line = out + row * stride;
-    line[0] = sum_of(tag, c0) + tail(a, queries, index, dimension);
-    line[1] = sum_of(tag, c1) + tail(a, queries + dimension, index, dimension);
-    line[2] = sum_of(tag, c2) + tail(a, queries + 2 * dimension, index, dimension);
+    line[0] = lane_sum(tag, c0) + tail_dot(a, queries, index, dimension);
+    line[1] = lane_sum(tag, c1) + tail_dot(a, queries + dimension, index, dimension);
+    line[2] = lane_sum(tag, c2) + tail_dot(a, queries + 2 * dimension, index, dimension);
   };
   store(0, s00, s01, s02);
   store(1, s10, s11, s12);
@@ -83,22 +84,22 @@ HWY_INLINE void tile_4x3(const float* HWY_RESTRICT rows, const float* HWY_RESTRI
   store(3, s30, s31, s32);
 }
 
-void all_dots(const float* rows, std::size_t row_count, const float* queries, std::size_t columns,
-              std::size_t dimension, float* out) {
+void compute_dots(const float* rows, std::size_t row_count, const float* queries,
+                  std::size_t columns, std::size_t dimension, float* out) {
   constexpr std::size_t kTileRows = 4;
   constexpr std::size_t kTileColumns = 3;
   const std::size_t tiled_rows = row_count - row_count % kTileRows;
   const std::size_t tiled_columns = columns - columns % kTileColumns;
   for (std::size_t row = 0; row < row_count; row += row < tiled_rows ? kTileRows : 1) {
     const float* a = rows + row * dimension;
-    const bool tiles = row < tiled_rows;
-    if (tiles) {
+    const bool is_tiled = row < tiled_rows;
+    if (is_tiled) {
       for (std::size_t column = 0; column < tiled_columns; column += kTileColumns) {
         tile_4x3(a, queries + column * dimension, dimension, columns, out + row * columns + column);
       }
     }
-    for (std::size_t index = 0; index < (tiles ? kTileRows : 1); ++index) {
-      for (std::size_t column = tiles ? tiled_columns : 0; column < columns; ++column) {
+    for (std::size_t index = 0; index < (is_tiled ? kTileRows : 1); ++index) {
+      for (std::size_t column = is_tiled ? tiled_columns : 0; column < columns; ++column) {
         out[(row + index) * columns + column] =
             dot(a + index * dimension, queries + column * dimension, dimension);
       }
@@ -106,13 +107,14 @@ void all_dots(const float* rows, std::size_t row_count, const float* queries, st
   }
 }
 
-void all_norms(const float* rows, std::size_t row_count, std::size_t dimension, float* out) {
+void compute_squared_norms(const float* rows, std::size_t row_count, std::size_t dimension,
+                           float* out) {
   for (std::size_t row = 0; row < row_count; ++row) {
     out[row] = dot(rows + row * dimension, rows + row * dimension, dimension);
   }
 }
 
-void all_floats(const Float16* in, std::size_t count, float* out) {
+void promote_halves(const Float16* in, std::size_t count, float* out) {
   const Tag tag;
   const std::size_t lanes = hn::Lanes(tag);
   std::size_t index = 0;
@@ -130,21 +132,21 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace fovea::search {
 
-HWY_EXPORT(all_dots);
-HWY_EXPORT(all_norms);
-HWY_EXPORT(all_floats);
+HWY_EXPORT(compute_dots);
+HWY_EXPORT(compute_squared_norms);
+HWY_EXPORT(promote_halves);
 
 void dot_products(const float* rows, std::size_t row_count, const float* queries,
                   std::size_t columns, std::size_t dimension, float* out) {
-  HWY_DYNAMIC_DISPATCH(all_dots)(rows, row_count, queries, columns, dimension, out);
+  HWY_DYNAMIC_DISPATCH(compute_dots)(rows, row_count, queries, columns, dimension, out);
 }
 
 void squared_norms(const float* rows, std::size_t row_count, std::size_t dimension, float* out) {
-  HWY_DYNAMIC_DISPATCH(all_norms)(rows, row_count, dimension, out);
+  HWY_DYNAMIC_DISPATCH(compute_squared_norms)(rows, row_count, dimension, out);
 }
 
 void promote(const Float16* in, std::size_t count, float* out) {
-  HWY_DYNAMIC_DISPATCH(all_floats)(in, count, out);
+  HWY_DYNAMIC_DISPATCH(promote_halves)(in, count, out);
 }
 
 }  // namespace fovea::search

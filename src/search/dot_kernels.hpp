@@ -1,4 +1,4 @@
-// The inner loops of the search in SIMD, chosen at run time by instruction set.
+// SIMD loops of the search, compiled for several instruction sets and chosen at run time.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +7,16 @@
 
 namespace fovea::search {
 
-/// out[row * columns + column] = rows[row] . queries[column], in binary32; both row-major
-/// [*, dimension]. Summed in any order: the relative error against |row| |query| is at most
-/// dimension * 2^-24.
+/// Sets out[row * columns + column] = rows[row] . queries[column]. Both are row-major,
+/// [*, dimension]. Sums are in binary32 and in any order; their error relative to |row| |query| is
+/// at most dimension * 2^-24.
 void dot_products(const float* rows, std::size_t row_count, const float* queries,
                   std::size_t columns, std::size_t dimension, float* out);
 
-/// out[row] = rows[row] . rows[row], with the same error.
+/// Sets out[row] = rows[row] . rows[row], with the same relative error.
 void squared_norms(const float* rows, std::size_t row_count, std::size_t dimension, float* out);
 
-/// Converts exactly.
+/// Converts binary16 numbers to binary32, which is exact.
 void promote(const Float16* in, std::size_t count, float* out);
 
 }  // namespace fovea::search

@@ -1,4 +1,4 @@
-// Colours by lightness, chroma and hue in Oklab (bottosson.github.io/posts/oklab, public domain).
+// Blends heat maps, with colours from Oklab (bottosson.github.io/posts/oklab, public domain).
 #include "search/heat_colours.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace fovea::search {
 namespace {
 
 constexpr std::size_t kColourSteps = 256;
-constexpr double kHeatShare = 0.65;  // of the colours in a pixel; the rest is grey
+constexpr double kHeatShare = 0.65;  // the weight of the heat colour; that of grey is the rest
 
 std::uint8_t srgb_byte(double linear) {
   const double light = std::clamp(linear, 0.0, 1.0);
@@ -22,8 +22,8 @@ std::uint8_t srgb_byte(double linear) {
   return static_cast<std::uint8_t>(std::lround(encoded * 255));
 }
 
-/// The four patches around a pixel's centre, when `count` patches cover `length` pixels, and their
-/// Catmull-Rom weights. Indices past the ends are clamped.
+/// The four patches nearest to the centre of a pixel and their Catmull-Rom weights, when `count`
+/// patches cover `length` pixels. Indices beyond the ends are clamped.
 struct Taps {
   std::array<std::size_t, 4> index{};
   std::array<double, 4> weight{};
@@ -46,7 +46,7 @@ struct Taps {
 std::array<std::uint8_t, 3> heat_colour(double share) {
   const double lightness = 0.22 + 0.70 * share;
   const double chroma = 0.12 + 0.09 * std::sin(std::numbers::pi * share);
-  const double hue = (300 + 165 * share) * std::numbers::pi / 180;  // violet, red, yellow
+  const double hue = (300 + 165 * share) * std::numbers::pi / 180;  // violet over red to yellow
   const double a = chroma * std::cos(hue);
   const double b = chroma * std::sin(hue);
   const auto cube = [](double value) { return value * value * value; };
@@ -61,35 +61,36 @@ std::array<std::uint8_t, 3> heat_colour(double share) {
 void draw_heat(const HeatMap& map, int width, int height, std::span<std::uint8_t> pixels) {
   if (map.rows < 1 || map.columns < 1 ||
       map.values.size() != static_cast<std::size_t>(map.rows * map.columns)) {
-    fail("a heat map of {} values is not one of {} x {}", map.values.size(), map.rows, map.columns);
+    fail("the heat map has {} values, which do not match its size of {}x{}", map.values.size(),
+         map.rows, map.columns);
   }
   const auto columns = static_cast<std::size_t>(map.columns);
-  const auto [least, greatest] = std::ranges::minmax(map.values);
-  const double range = static_cast<double>(greatest) - least;
+  const auto [min_value, max_value] = std::ranges::minmax(map.values);
+  const double range = static_cast<double>(max_value) - min_value;
   std::array<std::array<std::uint8_t, 3>, kColourSteps> colours{};
   for (std::size_t step = 0; step < kColourSteps; ++step) {
     colours[step] = heat_colour(static_cast<double>(step) / (kColourSteps - 1));
   }
-  // Columns first, because there are fewer rows of patches than of pixels.
-  const auto pixels_across = static_cast<std::size_t>(width);
-  std::vector<double> wide(static_cast<std::size_t>(map.rows) * pixels_across);
+  // Columns are interpolated first, because a map has fewer rows than the picture.
+  const auto row_pixels = static_cast<std::size_t>(width);
+  std::vector<double> stretched_rows(static_cast<std::size_t>(map.rows) * row_pixels);
   for (int x = 0; x < width; ++x) {
     const Taps taps(x, width, map.columns);
     for (std::size_t row = 0; row < static_cast<std::size_t>(map.rows); ++row) {
       double sum = 0;
       for (std::size_t tap = 0; tap < taps.index.size(); ++tap) {
-        sum += taps.weight[tap] * (map.values[row * columns + taps.index[tap]] - double{least});
+        sum += taps.weight[tap] * (map.values[row * columns + taps.index[tap]] - double{min_value});
       }
-      wide[row * pixels_across + static_cast<std::size_t>(x)] = range > 0 ? sum / range : 0;
+      stretched_rows[row * row_pixels + static_cast<std::size_t>(x)] = range > 0 ? sum / range : 0;
     }
   }
   std::uint8_t* pixel = pixels.data();
   for (int y = 0; y < height; ++y) {
     const Taps taps(y, height, map.rows);
-    for (std::size_t x = 0; x < pixels_across; ++x, pixel += 3) {
+    for (std::size_t x = 0; x < row_pixels; ++x, pixel += 3) {
       double share = 0;
       for (std::size_t tap = 0; tap < taps.index.size(); ++tap) {
-        share += taps.weight[tap] * wide[taps.index[tap] * pixels_across + x];
+        share += taps.weight[tap] * stretched_rows[taps.index[tap] * row_pixels + x];
       }
       const auto& colour = colours[static_cast<std::size_t>(
           std::lround(std::clamp(share, 0.0, 1.0) * (kColourSteps - 1)))];

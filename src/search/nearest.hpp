@@ -20,16 +20,16 @@
 
 namespace fovea::search {
 
-/// Callbacks of a search; see CollectionOptions.
+/// Callbacks of a search, as in CollectionOptions.
 struct SearchListeners {
   std::function<void(std::string_view)> on_device;
   std::function<void(std::string_view)> on_note;
 };
 
-/// Searches in unchanging shards. Thread-safe; searches run one at a time.
+/// Searches in shards that do not change. Thread-safe; searches run one after another.
 class Searcher {
  public:
-  /// The references must outlive this.
+  /// All references must outlive the searcher.
   Searcher(const Shards& shards, ThreadPool& pool, RowsInMemory in_memory,
            const SearchProgress& progress, OtherDevice other = {}, SearchListeners listeners = {})
       : shards_(shards),
@@ -39,32 +39,32 @@ class Searcher {
         other_(std::move(other)),
         listeners_(std::move(listeners)) {}
 
-  /// See Collection::nearest.
+  /// Returns the nearest rows of each query, as Collection::nearest() does.
   [[nodiscard]] std::vector<std::vector<Match>> nearest(std::span<const float> vectors, int k,
                                                         std::span<const std::int64_t> left_out);
 
-  /// Whether the copy of the rows is in memory.
+  /// Returns whether the codes of all rows are in memory.
   [[nodiscard]] bool has_copy();
 
  private:
-  enum class Way {
-    kExactRows,  // binary32 products with the rows as they are
-    kCodedRows,  // products of codes, which this pass makes of the rows
-    kCopy,       // products of the codes that were kept
-    kDevice,     // products on another device, which has the codes
+  enum class Method {
+    kExactRows,  // binary32 products with the stored rows
+    kCodedRows,  // products with codes that are computed in this pass
+    kCopy,       // products with codes that are in memory
+    kDevice,     // products with codes on another device
   };
   struct Plan {
-    Way way;
-    std::unique_ptr<RowCopy> copy;  // which keeps the codes that the pass makes; null: none does
+    Method method;
+    std::unique_ptr<RowCopy> copy;  // stores the codes of the pass for later ones; may be null
   };
-  [[nodiscard]] Plan choose(std::size_t queries);
-  [[nodiscard]] bool wants_copy() const;
-  [[nodiscard]] std::unique_ptr<RowCopy> room_for_copy();
-  [[nodiscard]] bool device_is_ready();
-  void give_up_device(std::string_view why);
-  void tell_place(Way way);
+  [[nodiscard]] Plan choose_method(std::size_t queries);
+  [[nodiscard]] bool needs_copy() const;
+  [[nodiscard]] std::unique_ptr<RowCopy> allocate_copy();
+  [[nodiscard]] bool prepare_device();
+  void disable_device(std::string_view reason);
+  void report_device(Method method);
   const RowCoder& coder();
-  void fill(RowScanner& scanner);
+  void upload_rows(RowScanner& scanner);
   void pass(Plan plan, const Queries& queries, std::size_t k,
             std::span<std::vector<Match>> results);
 
@@ -72,14 +72,14 @@ class Searcher {
   ThreadPool& pool_;
   RowsInMemory in_memory_;
   const SearchProgress& progress_;
-  std::mutex turn_;
-  std::int64_t passes_ = 0;  // over the rows, so far
+  std::mutex search_mutex_;
+  std::int64_t passes_ = 0;  // the number of passes over the rows so far
   std::unique_ptr<RowCoder> coder_;
-  std::unique_ptr<RowCopy> copy_;  // of all rows
+  std::unique_ptr<RowCopy> copy_;  // the codes of all rows
   OtherDevice other_;
-  std::shared_ptr<RowScanner> scanner_;  // with all rows
+  std::shared_ptr<RowScanner> scanner_;  // has the codes of all rows
   SearchListeners listeners_;
-  std::string place_;  // the device of the last search, as reported
+  std::string reported_device_;  // the device that was last reported to the listener
 };
 
 }  // namespace fovea::search

@@ -1,4 +1,4 @@
-// Writes the page's HTML. Every name passes through html_escape or percent_encode.
+// Renders a page as HTML. All names are escaped with html_escape() or percent_encode().
 #include "search/page.hpp"
 
 #include <algorithm>
@@ -21,12 +21,12 @@ namespace {
 
 using io::html_escape;
 
-// The maximum number of pictures per section; further ones are listed by name.
+// The maximum number of pictures per section. Further photos are listed by name.
 constexpr std::size_t kPicturesPerSection = 60;
 
-// Splits "photos/a.jpg" into its folder "photos/" and its name "a.jpg", and "x.tar#a.jpg", a member
+// Splits "photos/a.jpg" into the folder "photos/" and the name "a.jpg", and "x.tar#a.jpg", a member
 // of an archive, into "x.tar#" and "a.jpg".
-std::pair<std::string_view, std::string_view> split(const Photo& photo) {
+std::pair<std::string_view, std::string_view> split_source(const Photo& photo) {
   const std::string_view source = photo.source;
   const std::size_t end = source.find_last_of(photo.is_member ? "/#" : "/");
   if (end == std::string_view::npos || end + 1 == source.size()) {
@@ -35,15 +35,16 @@ std::pair<std::string_view, std::string_view> split(const Photo& photo) {
   return {source.substr(0, end + 1), source.substr(end + 1)};
 }
 
-// Formats a score with four decimals, or with six near 1; scores below 1 never show as 1.
+// Formats a score with four decimals, or with six near 1. Scores below 1 are never shown as 1.
 std::string score_text(double score) {
-  constexpr double kFine = 0.9999;
-  constexpr double kLargestBelowOne = 0.999999;  // 1 is for equal embeddings alone
-  return score > kFine && score < 1 ? fmt::format("{:.6f}", std::min(score, kLargestBelowOne))
-                                    : fmt::format("{:.4f}", score);
+  constexpr double kSixDecimalLimit = 0.9999;
+  constexpr double kMaxBelowOne = 0.999999;  // only equal embeddings have the score 1
+  return score > kSixDecimalLimit && score < 1
+             ? fmt::format("{:.6f}", std::min(score, kMaxBelowOne))
+             : fmt::format("{:.4f}", score);
 }
 
-std::span<const PagePicture> shown_of(const PageSection& section) {
+std::span<const PagePicture> shown_pictures(const PageSection& section) {
   return std::span(section.pictures).first(std::min(section.pictures.size(), kPicturesPerSection));
 }
 
@@ -55,8 +56,8 @@ class Renderer {
     for (const PageSection& section : page.sections) {
       for (const PagePicture& picture : section.pictures) {
         if (picture.score) {
-          least_ = std::min(least_, *picture.score);
-          greatest_ = std::max(greatest_, *picture.score);
+          min_score_ = std::min(min_score_, *picture.score);
+          max_score_ = std::max(max_score_, *picture.score);
         }
       }
     }
@@ -64,20 +65,20 @@ class Renderer {
 
   std::string run() {
     add_head();
-    bool heat = false;
+    bool has_heat = false;
     for (; section_ < page_.sections.size(); ++section_) {
       add_section(page_.sections[section_]);
-      heat = heat || !page_.sections[section_].heat.empty();
+      has_heat = has_heat || !page_.sections[section_].heat.empty();
     }
     html_ += "</main>\n<footer>Numbers are cosine similarities of the photos' embeddings.";
-    if (least_ < greatest_) {
+    if (min_score_ < max_score_) {
       html_ += fmt::format(" Bars run from {}, the lowest on this page, to {}, the highest.",
-                           score_text(least_), score_text(greatest_));
+                           score_text(min_score_), score_text(max_score_));
     }
-    if (heat) {
+    if (has_heat) {
       html_ +=
-          " Colours show where in a photo the words are, from dark violet to light yellow, each "
-          "photo by itself.";
+          " Colours show where in a photo the words apply, from dark violet to light yellow, "
+          "scaled for each photo separately.";
     }
     html_ += " Made by Fovea " FOVEA_VERSION ".</footer>\n</body>\n</html>\n";
     return std::move(html_);
@@ -100,7 +101,7 @@ class Renderer {
     }
     html_ += fmt::format("<h2>{} <span>{}</span></h2>\n<ol class=\"grid\">\n",
                          html_escape(section.title), html_escape(section.subtitle));
-    for (const PagePicture& picture : shown_of(section)) {
+    for (const PagePicture& picture : shown_pictures(section)) {
       html_ += "<li>";
       add_picture(picture);
       html_ += "</li>\n";
@@ -118,22 +119,22 @@ class Renderer {
         fmt::format("<figure title=\"{}\"{}>", source, picture.is_kept ? " class=\"kept\"" : "");
     open_link(picture.photo);
     const bool has_file = !picture.photo.file.empty();
-    const std::string& why = has_file ? thumbnail_of(picture).error : picture.photo.error;
-    if (why.empty()) {
-      const Thumbnail& thumbnail = thumbnail_of(picture);
+    const std::string& problem = has_file ? thumbnail(picture).error : picture.photo.error;
+    if (problem.empty()) {
+      const Thumbnail& image = thumbnail(picture);
       html_ += fmt::format(
           "<div class=\"tile\"><img src=\"{}\" alt=\"{}\" width=\"{}\" height=\"{}\" "
           "loading=\"lazy\"></div>",
-          thumbnail.data_uri, source, thumbnail.width, thumbnail.height);
+          image.data_uri, source, image.width, image.height);
     } else {
-      const std::string error = html_escape(why);
+      const std::string error = html_escape(problem);
       html_ += fmt::format(
           "<div class=\"tile missing\" role=\"img\" aria-label=\"{}: no picture, {}\" "
           "title=\"{}\"><span>No picture<br>{}</span></div>",
           source, error, error, error);
     }
     close_link(picture.photo);
-    const auto [folder, name] = split(picture.photo);
+    const auto [folder, name] = split_source(picture.photo);
     html_ += fmt::format("<figcaption>{}<bdi class=\"name\">{}</bdi>", badge(picture),
                          html_escape(name));
     if (!folder.empty()) {
@@ -143,12 +144,12 @@ class Renderer {
       html_ += fmt::format("<span class=\"fact\">{}</span>", html_escape(fact));
     }
     if (picture.score) {
-      const double share = least_ < greatest_ ? (*picture.score - least_) / (greatest_ - least_)
-                                              : 1;  // of the bar's length
+      const double bar_length =
+          min_score_ < max_score_ ? (*picture.score - min_score_) / (max_score_ - min_score_) : 1;
       html_ += fmt::format(
           "<span class=\"score\">{}<span class=\"bar\" aria-hidden=\"true\">"
           "<i style=\"width:{:.1f}%\"></i></span></span>",
-          score_text(*picture.score), std::clamp(share, 0.0, 1.0) * 100);
+          score_text(*picture.score), std::clamp(bar_length, 0.0, 1.0) * 100);
     }
     html_ += "</figcaption></figure>";
   }
@@ -180,7 +181,8 @@ class Renderer {
                        html_escape(picture.label));
   }
 
-  // Whether the photo can be linked: browsers cannot open members of archives or missing files.
+  // Returns whether a photo can be linked. Browsers cannot open members of archives or missing
+  // files.
   static bool has_link(const Photo& photo) { return photo.error.empty() && !photo.is_member; }
 
   void open_link(const Photo& photo) {
@@ -196,36 +198,36 @@ class Renderer {
 
   void close_link(const Photo& photo) { html_ += has_link(photo) ? "</a>" : ""; }
 
-  [[nodiscard]] const Thumbnail& thumbnail_of(const PagePicture& picture) const {
+  [[nodiscard]] const Thumbnail& thumbnail(const PagePicture& picture) const {
     if (const auto heat = heats_.find({section_, picture.photo.file}); heat != heats_.end()) {
       return heat->second;
     }
-    const auto found = thumbnails_.find(picture.photo.file);
-    if (found == thumbnails_.end()) {
-      fail("{}: has no thumbnail", picture.photo.source);
+    const auto entry = thumbnails_.find(picture.photo.file);
+    if (entry == thumbnails_.end()) {
+      fail("{}: the thumbnail is missing", picture.photo.source);
     }
-    return found->second;
+    return entry->second;
   }
 
   const Page& page_;
   const Thumbnails& thumbnails_;
   const HeatThumbnails& heats_;
   fs::path folder_;
-  std::size_t section_ = 0;                                 // that is being written
-  double least_ = std::numeric_limits<double>::infinity();  // of the scores on the page
-  double greatest_ = -std::numeric_limits<double>::infinity();
+  std::size_t section_ = 0;  // the index of the current section
+  double min_score_ = std::numeric_limits<double>::infinity();
+  double max_score_ = -std::numeric_limits<double>::infinity();
   std::string html_;
 };
 
 }  // namespace
 
-std::vector<fs::path> pictures_of(const Page& page) {
+std::vector<fs::path> page_files(const Page& page) {
   std::set<fs::path> files;
   for (const PageSection& section : page.sections) {
-    if (section.query && !section.query->photo.file.empty()) {  // a vector has none
+    if (section.query && !section.query->photo.file.empty()) {  // a query vector has no file
       files.insert(section.query->photo.file);
     }
-    for (const PagePicture& picture : shown_of(section)) {
+    for (const PagePicture& picture : shown_pictures(section)) {
       files.insert(picture.photo.file);
     }
   }
@@ -233,17 +235,17 @@ std::vector<fs::path> pictures_of(const Page& page) {
 }
 
 int thumbnail_side(std::size_t pictures) {
-  constexpr std::size_t kFew = 100;
-  constexpr std::size_t kMany = 600;
-  return pictures <= kFew ? 320 : pictures <= kMany ? 240 : 176;
+  constexpr std::size_t kMaxFewPictures = 100;
+  constexpr std::size_t kMaxManyPictures = 600;
+  return pictures <= kMaxFewPictures ? 320 : pictures <= kMaxManyPictures ? 240 : 176;
 }
 
-std::vector<std::size_t> heat_of(const Page& page, const fs::path& file) {
+std::vector<std::size_t> heat_sections(const Page& page, const fs::path& file) {
   std::vector<std::size_t> sections;
   for (std::size_t index = 0; index < page.sections.size(); ++index) {
     const PageSection& section = page.sections[index];
-    const auto shown = shown_of(section);
-    if (!section.heat.empty() && std::ranges::any_of(shown, [&](const PagePicture& picture) {
+    const auto pictures = shown_pictures(section);
+    if (!section.heat.empty() && std::ranges::any_of(pictures, [&](const PagePicture& picture) {
           return picture.photo.file == file;
         })) {
       sections.push_back(index);

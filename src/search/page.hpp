@@ -1,4 +1,4 @@
-// Renders a Page of pictures and its thumbnails as HTML.
+// Renders a Page of pictures, with their thumbnails, as HTML.
 #pragma once
 
 #include <cstddef>
@@ -13,24 +13,25 @@
 
 namespace fovea::search {
 
-/// Returns the files whose pictures the page shows, each once. Long sections end in a list of
-/// names.
-[[nodiscard]] std::vector<std::filesystem::path> pictures_of(const Page& page);
+/// Returns the files whose pictures the page shows, without duplicates. The pictures at the end of
+/// long sections are not among them, since only their names are listed.
+[[nodiscard]] std::vector<std::filesystem::path> page_files(const Page& page);
 
-/// The longest side of a thumbnail in pixels on a page of so many pictures: the more there are, the
-/// smaller they are.
+/// Returns the length of the longest side of a thumbnail in pixels, which is smaller on a page of
+/// many pictures.
 [[nodiscard]] int thumbnail_side(std::size_t pictures);
 
 using Thumbnails = std::map<std::filesystem::path, Thumbnail>;
-/// Thumbnails with the heat of a section, by the section's number.
+/// Thumbnails with the heat of a section, by the index of the section and the file.
 using HeatThumbnails = std::map<std::pair<std::size_t, std::filesystem::path>, Thumbnail>;
 
-/// The numbers of the sections that draw heat over pictures of this file.
-[[nodiscard]] std::vector<std::size_t> heat_of(const Page& page, const std::filesystem::path& file);
+/// Returns the indices of the sections that draw heat over the picture of this file.
+[[nodiscard]] std::vector<std::size_t> heat_sections(const Page& page,
+                                                     const std::filesystem::path& file);
 
-/// The whole HTML document. `thumbnails` must hold all pictures_of() it; pictures that have one of
-/// `heats` show that. Photos below `folder`, an absolute path, are linked relative to it, others by
-/// their absolute paths.
+/// Returns the HTML document. `thumbnails` must contain all page_files(). `heats`: thumbnails that
+/// replace them in single sections. Photos below `folder`, an absolute path, are linked by relative
+/// paths, others by absolute ones.
 [[nodiscard]] std::string render_page(const Page& page, const Thumbnails& thumbnails,
                                       const std::filesystem::path& folder,
                                       const HeatThumbnails& heats = {});

@@ -1,4 +1,4 @@
-// Finds pairs and groups of similar rows by blocked products over all pairs.
+// Finds pairs and groups of similar rows by blocked products of all rows.
 #pragma once
 
 #include <cstdint>
@@ -11,43 +11,43 @@
 
 namespace fovea::search {
 
-/// The lengths of all rows, by row.
+/// The lengths of all rows.
 struct Lengths {
-  std::vector<float> inverse;   // inverse_norms()
-  std::vector<double> squared;  // squared_norm()
+  std::vector<float> inverse;   // by inverse_norms()
+  std::vector<double> squared;  // by squared_norm()
 };
 
-/// Throws fovea::Error when a row holds NaN or infinity.
-[[nodiscard]] Lengths measure(const Shards& shards, ThreadPool& pool);
+/// Computes the lengths. Throws fovea::Error when a row contains NaN or infinity.
+[[nodiscard]] Lengths measure_lengths(const Shards& shards, ThreadPool& pool);
 
-/// Returns the rows, in order, that have another row within `threshold`. Pairs are compared unless
-/// both rows are known to have partners.
+/// Returns the rows, in order, whose cosine with some other row reaches `threshold`. Pairs of rows
+/// that are both known to have such a partner are not compared.
 [[nodiscard]] std::vector<std::int64_t> rows_with_partners(const Shards& shards, ThreadPool& pool,
                                                            const Lengths& lengths, double threshold,
                                                            const SearchProgress& progress);
 
-/// A kept row, and its members from the most similar on.
+/// A kept row, and its members in descending order of similarity.
 struct Group {
   std::int64_t kept = 0;
-  std::vector<Match> members;  // scores are those to the kept row
+  std::vector<Match> members;  // with the cosines to the kept row
 };
 
-/// `order`: rows, the preferred ones first. A row is kept when no kept row before it is within
-/// `threshold`; every other row becomes a member of the kept row before it that is most similar to
-/// it (the first of equally similar ones). Groups are in the order of their kept rows; rows without
-/// members are left out.
+/// Groups similar rows. `order`: the rows, preferred ones first. A row is kept when its cosine with
+/// every kept row before it is below `threshold`. Any other row becomes a member of the most
+/// similar kept row before it (the first one of equally similar ones). Groups are in the order of
+/// their kept rows; kept rows without members are omitted.
 [[nodiscard]] std::vector<Group> group_rows(const Shards& shards, ThreadPool& pool,
                                             const Lengths& lengths, double threshold,
                                             std::span<const std::int64_t> order);
 
 /// A summary of all pairs within a group.
 struct PairsWithin {
-  double lowest = 1;       // the lowest cosine of two of the rows
-  std::vector<bool> near;  // per row: another one is nearly equal
+  double min_cosine = 1;                // the lowest cosine of any pair
+  std::vector<bool> nearly_equal_rows;  // per row, whether another one is nearly equal
 };
 
-/// Compares every pair of the rows. Near equality is only estimated: exact equality is decided by
-/// comparing the files.
+/// Compares all pairs of the rows. Near equality, a cosine of at least `nearly_equal`, is only
+/// estimated; the caller compares the files to decide about equality.
 [[nodiscard]] PairsWithin compare_within(const Shards& shards, ThreadPool& pool,
                                          const Lengths& lengths, std::span<const std::int64_t> rows,
                                          double nearly_equal);

@@ -1,4 +1,4 @@
-// Checks queries, and computes their unit vectors.
+// Validates queries, and computes their unit vectors.
 #include "search/queries.hpp"
 
 #include <cmath>
@@ -11,25 +11,25 @@ namespace fovea::search {
 Queries check_queries(std::span<const float> vectors, std::size_t dimension,
                       std::span<const std::int64_t> left_out) {
   if (vectors.size() % dimension != 0) {
-    fail("{} numbers are not a whole number of queries of dimension {}", vectors.size(), dimension);
+    fail("cannot divide {} numbers into queries of dimension {}", vectors.size(), dimension);
   }
   Queries queries{dimension, vectors, {}, left_out};
   for (std::size_t offset = 0; offset < vectors.size(); offset += dimension) {
     const double squared = squared_norm(vectors.subspan(offset, dimension));
     if (!std::isfinite(squared) || squared == 0) {
       fail("query {} {}", offset / dimension,
-           squared == 0 ? "is all zeros, which has no direction" : "holds NaN or infinity");
+           squared == 0 ? "is all zeros and has no direction" : "holds NaN or infinity");
     }
     queries.squared_norms.push_back(squared);
   }
   if (!left_out.empty() && left_out.size() != queries.size()) {
-    fail("got {} rows to leave out for {} queries; expected one per query, or none",
-         left_out.size(), queries.size());
+    fail("got {} rows to leave out for {} queries; expected one per query or none", left_out.size(),
+         queries.size());
   }
   return queries;
 }
 
-Queries Queries::part(std::size_t first, std::size_t count) const {
+Queries Queries::subset(std::size_t first, std::size_t count) const {
   return {dimension,
           vectors.subspan(first * dimension, count * dimension),
           {squared_norms.begin() + static_cast<std::ptrdiff_t>(first),
@@ -39,14 +39,15 @@ Queries Queries::part(std::size_t first, std::size_t count) const {
 
 template <typename T>
 std::vector<T> Queries::unit() const {
-  std::vector<T> all;
-  all.reserve(vectors.size());
+  std::vector<T> unit_vectors;
+  unit_vectors.reserve(vectors.size());
   for (std::size_t query = 0; query < size(); ++query) {
     for (const float value : vector(query)) {
-      all.push_back(static_cast<T>(static_cast<double>(value) / std::sqrt(squared_norms[query])));
+      unit_vectors.push_back(
+          static_cast<T>(static_cast<double>(value) / std::sqrt(squared_norms[query])));
     }
   }
-  return all;
+  return unit_vectors;
 }
 
 template std::vector<float> Queries::unit<float>() const;

@@ -1,4 +1,4 @@
-// Report: passes the total progress of a search's threads to a SearchProgress.
+// Report: passes the total progress of all threads of a search to a SearchProgress.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ class Report {
  public:
   Report(const SearchProgress& progress, std::int64_t total) : progress_(progress), total_(total) {}
 
-  /// Adds to the progress. Thread-safe; the callback is called by one thread at a time.
+  /// Adds to the progress. Thread-safe; only one thread at a time runs the callback.
   void add(std::int64_t count) {
     if (progress_) {
       const std::lock_guard lock(mutex_);

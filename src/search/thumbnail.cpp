@@ -1,4 +1,4 @@
-// Makes thumbnails: decodes and resizes as for embeddings, and encodes with TurboJPEG.
+// Makes thumbnails: decodes and resizes images as for embeddings, and encodes them with TurboJPEG.
 #include "search/thumbnail.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kQuality = 75;
 
-// Encodes pixels as a JPEG, in a data: URI.
+// Encodes pixels as a JPEG in a data: URI.
 std::string encode(const std::uint8_t* pixels, int width, int height) {
   const Released<void, tjDestroy> compressor(tjInitCompress());
   unsigned char* bytes = nullptr;
@@ -55,13 +55,13 @@ Thumbnail make_thumbnail(std::span<const std::byte> bytes, int side,
   Thumbnail thumbnail;
   try {
     const image::Image photo = image::decode(bytes, options);
-    const int longest = std::max(photo.width, photo.height);
-    const double scale = std::min(1.0, static_cast<double>(side) / longest);
-    const auto scaled = [&](int length) {
+    const int longest_side = std::max(photo.width, photo.height);
+    const double scale = std::min(1.0, static_cast<double>(side) / longest_side);
+    const auto scaled_length = [&](int length) {
       return std::max(1, static_cast<int>(std::lround(length * scale)));
     };
-    thumbnail.width = scaled(photo.width);
-    thumbnail.height = scaled(photo.height);
+    thumbnail.width = scaled_length(photo.width);
+    thumbnail.height = scaled_length(photo.height);
     AlignedBuffer<std::uint8_t> pixels(static_cast<std::size_t>(thumbnail.width) *
                                        static_cast<std::size_t>(thumbnail.height) *
                                        image::kChannels);

@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little);
 // Maximum number of matches at one position: SentencePiece stores them in an array of this size
 // (google/sentencepiece@0292e58 src/normalizer.h).
 constexpr int kMaxMatches = 32;
-constexpr int kMaxDepth = 256;  // bytes of the longest text that is replaced
+constexpr int kMaxDepth = 256;  // maximum length in bytes of a text that a rule replaces
 
 /// A node of the trie, which is a double array of Darts-clone (google/sentencepiece@0292e58
 /// third_party/darts_clone/darts.h).
@@ -36,64 +36,64 @@ class Unit {
   std::uint32_t bits_;
 };
 
-class Walk {
+class CharsmapChecker {
  public:
-  Walk(std::string_view units, std::string_view replacements, std::string_view file)
+  CharsmapChecker(std::string_view units, std::string_view replacements, std::string_view file)
       : units_(units),
         count_(units.size() / sizeof(std::uint32_t)),
         replacements_(replacements),
         file_(file),
-        most_matches_(count_, kUnknown) {}
+        max_matches_(count_, kUnknown) {}
 
-  void run() {
+  void check() {
     if (count_ == 0) {
-      refuse("there is no root");
+      refuse("the trie has no root");
     }
-    most_matches_[0] = kOpen;
-    if (matches_below(at(0).offset(), 0) > kMaxMatches) {
-      refuse("too many rules begin with one another");
+    max_matches_[0] = kOpen;
+    if (max_matches_below(at(0).offset(), 0) > kMaxMatches) {
+      refuse("too many rules are prefixes of one another");
     }
   }
 
  private:
   static constexpr int kUnknown = -1;
-  static constexpr int kOpen = -2;  // on the current path
+  static constexpr int kOpen = -2;  // the node is on the current path
 
-  /// Returns the maximum number of rules on a path down from a node whose children are around
-  /// `position`.
-  int matches_below(std::uint32_t position, int depth) {
+  /// Returns the maximum number of rules on any path down from a node. Its child for a byte is at
+  /// `position` ^ byte.
+  int max_matches_below(std::uint32_t position, int depth) {
     if ((position | 0xffU) >= count_) {
       refuse("a node is out of bounds");
     }
     if (depth > kMaxDepth) {
       refuse("a rule is too long");
     }
-    int deepest = 0;
+    int max_matches = 0;
     for (std::uint32_t byte = 0; byte < 256; ++byte) {
       const std::uint32_t child = position ^ byte;
       if (at(child).label() == byte) {
-        deepest = std::max(deepest, matches_from(child, depth + 1));
+        max_matches = std::max(max_matches, max_matches_from(child, depth + 1));
       }
     }
-    return deepest;
+    return max_matches;
   }
 
   /// The same, including the rule that ends at `node`. Equal suffixes of rules are shared, so a
   /// node may be visited again.
-  int matches_from(std::uint32_t node, int depth) {
-    if (most_matches_[node] == kOpen) {
+  int max_matches_from(std::uint32_t node, int depth) {
+    if (max_matches_[node] == kOpen) {
       refuse("a node leads back to itself");
     }
-    if (most_matches_[node] == kUnknown) {
-      most_matches_[node] = kOpen;
+    if (max_matches_[node] == kUnknown) {
+      max_matches_[node] = kOpen;
       const Unit unit = at(node);
       const std::uint32_t position = node ^ unit.offset();
       if (unit.has_leaf() && (position >= count_ || at(position).value() >= replacements_.size())) {
         refuse("a rule is out of bounds");
       }
-      most_matches_[node] = matches_below(position, depth) + (unit.has_leaf() ? 1 : 0);
+      max_matches_[node] = max_matches_below(position, depth) + (unit.has_leaf() ? 1 : 0);
     }
-    return most_matches_[node];
+    return max_matches_[node];
   }
 
   [[nodiscard]] Unit at(std::size_t index) const {
@@ -102,15 +102,15 @@ class Walk {
     return Unit(bits);
   }
 
-  [[noreturn]] void refuse(std::string_view why) const {
-    fail("{}: the rules that replace characters are damaged: {}", file_, why);
+  [[noreturn]] void refuse(std::string_view reason) const {
+    fail("{}: the rules that replace characters are damaged: {}", file_, reason);
   }
 
   std::string_view units_;
   std::size_t count_;
   std::string_view replacements_;
   std::string_view file_;
-  std::vector<int> most_matches_;  // per node
+  std::vector<int> max_matches_;  // for each node, once known
 };
 
 }  // namespace
@@ -119,18 +119,20 @@ void check_charsmap(std::string_view charsmap, std::string_view file) {
   if (charsmap.empty()) {
     return;
   }
-  const auto cut_short = [&] { fail("{}: the rules that replace characters are cut short", file); };
+  const auto fail_truncated = [&] {
+    fail("{}: the rules that replace characters are truncated", file);
+  };
   std::uint32_t bytes = 0;  // size of the trie
   if (charsmap.size() <= sizeof(bytes)) {
-    cut_short();
+    fail_truncated();
   }
   std::memcpy(&bytes, charsmap.data(), sizeof(bytes));
   charsmap.remove_prefix(sizeof(bytes));
   // Each rule refers to the offset of a NUL-terminated replacement.
   if (bytes >= charsmap.size() || bytes % sizeof(std::uint32_t) != 0 || charsmap.back() != '\0') {
-    cut_short();
+    fail_truncated();
   }
-  Walk(charsmap.substr(0, bytes), charsmap.substr(bytes), file).run();
+  CharsmapChecker(charsmap.substr(0, bytes), charsmap.substr(bytes), file).check();
 }
 
 }  // namespace fovea::text

@@ -33,11 +33,12 @@ void append(std::string& text, char32_t code) {
     text += static_cast<char>(code);
     return;
   }
-  const unsigned following = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-  const unsigned mark = (0xf00U >> (following + 1)) & 0xffU;  // a one per byte, then a zero
-  text += static_cast<char>(mark | (code >> (6 * following)));
-  for (unsigned left = following; left > 0; --left) {
-    text += static_cast<char>(0x80U | ((code >> (6 * (left - 1))) & 0x3fU));
+  const unsigned continuation_bytes = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  // A 1 bit for each byte of the sequence, then a 0 bit.
+  const unsigned lead_mark = (0xf00U >> (continuation_bytes + 1)) & 0xffU;
+  text += static_cast<char>(lead_mark | (code >> (6 * continuation_bytes)));
+  for (unsigned remaining = continuation_bytes; remaining > 0; --remaining) {
+    text += static_cast<char>(0x80U | ((code >> (6 * (remaining - 1))) & 0x3fU));
   }
 }
 
@@ -117,7 +118,7 @@ bool is_punctuation(char byte) {
          (byte >= '[' && byte <= '`') || (byte >= '{' && byte <= '~');
 }
 
-std::string lowered(std::string_view text, bool final_sigmas) {
+std::string lower_text(std::string_view text, bool final_sigmas) {
   std::string out;
   out.reserve(text.size());
   for_each_character(text, [&](std::string_view sequence, std::size_t begin) {
@@ -134,11 +135,11 @@ std::string lowered(std::string_view text, bool final_sigmas) {
 }  // namespace
 
 std::string lower(std::string_view text) {
-  return lowered(text, false);
+  return lower_text(text, false);
 }
 
 std::string lower_words(std::string_view text) {
-  return lowered(text, true);
+  return lower_text(text, true);
 }
 
 std::string without_punctuation(std::string_view text) {

@@ -1,4 +1,4 @@
-// Cleaning of texts before tokenisation. All texts here are well-formed UTF-8.
+// Cleaning of texts before tokenisation. All texts must be well-formed UTF-8.
 #pragma once
 
 #include <string>

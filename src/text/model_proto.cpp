@@ -21,14 +21,14 @@ struct Field {
   std::string_view bytes{};  // for kBytes
 };
 
-/// Reads the fields of a message, which is a part of `whole`.
+/// Reads the fields of a message, which is a part of `file_bytes`.
 class MessageReader {
  public:
-  MessageReader(std::string_view message, std::string_view whole, std::string_view file)
-      : rest_(message), whole_(whole), file_(file) {}
+  MessageReader(std::string_view message, std::string_view file_bytes, std::string_view file)
+      : remaining_(message), file_bytes_(file_bytes), file_(file) {}
 
   [[nodiscard]] std::optional<Field> next() {
-    if (rest_.empty()) {
+    if (remaining_.empty()) {
       return std::nullopt;
     }
     const std::uint64_t key = varint();
@@ -47,54 +47,54 @@ class MessageReader {
         field.bytes = take(varint());
         break;
       default:
-        refuse("a field of an unknown kind");
+        refuse("a field has an unknown wire type");
     }
     return field;
   }
 
   /// Reads a nested message.
-  [[nodiscard]] MessageReader inside(const Field& field) const {
-    expect(field, Wire::kBytes, "a number where a message belongs");
-    return {field.bytes, whole_, file_};
+  [[nodiscard]] MessageReader nested_reader(const Field& field) const {
+    expect(field, Wire::kBytes, "expected a message, found another type");
+    return {field.bytes, file_bytes_, file_};
   }
 
   [[nodiscard]] std::string text(const Field& field) const {
-    expect(field, Wire::kBytes, "a number where text belongs");
+    expect(field, Wire::kBytes, "expected text, found another type");
     return std::string(field.bytes);
   }
 
   [[nodiscard]] std::uint64_t number(const Field& field) const {
-    expect(field, Wire::kVarint, "something else where a whole number belongs");
+    expect(field, Wire::kVarint, "expected an integer, found another type");
     return field.value;
   }
 
-  [[nodiscard]] float real(const Field& field) const {
-    expect(field, Wire::kFixed32, "something else where a real number belongs");
+  [[nodiscard]] float float_value(const Field& field) const {
+    expect(field, Wire::kFixed32, "expected a float, found another type");
     return std::bit_cast<float>(static_cast<std::uint32_t>(field.value));
   }
 
-  [[noreturn]] void refuse(std::string_view why) const {
-    fail("{}: not a model of SentencePiece: {} before byte {}", file_, why,
-         rest_.data() - whole_.data());
+  [[noreturn]] void refuse(std::string_view reason) const {
+    fail("{}: not a SentencePiece model: {} (before byte {})", file_, reason,
+         remaining_.data() - file_bytes_.data());
   }
 
  private:
-  void expect(const Field& field, Wire wire, std::string_view found) const {
+  void expect(const Field& field, Wire wire, std::string_view mismatch) const {
     if (field.wire != wire) {
-      refuse(found);
+      refuse(mismatch);
     }
   }
 
   std::string_view take(std::uint64_t bytes) {
-    if (bytes > rest_.size()) {
-      refuse("a field is cut short");
+    if (bytes > remaining_.size()) {
+      refuse("a field is truncated");
     }
-    const std::string_view taken = rest_.substr(0, bytes);
-    rest_.remove_prefix(bytes);
-    return taken;
+    const std::string_view field_bytes = remaining_.substr(0, bytes);
+    remaining_.remove_prefix(bytes);
+    return field_bytes;
   }
 
-  /// Reads a varint: seven bits per byte, the lowest first; the top bit tells whether another byte
+  /// Reads a varint: seven bits per byte, the lowest first; the top bit is set if another byte
   /// follows.
   std::uint64_t varint() {
     std::uint64_t value = 0;
@@ -105,7 +105,7 @@ class MessageReader {
         return value;
       }
     }
-    refuse("a number of more than 64 bits");
+    refuse("an integer has more than 64 bits");
   }
 
   std::uint64_t fixed(unsigned bytes) {
@@ -116,8 +116,8 @@ class MessageReader {
     return value;
   }
 
-  std::string_view rest_;
-  std::string_view whole_;
+  std::string_view remaining_;
+  std::string_view file_bytes_;
   std::string_view file_;
 };
 
@@ -127,11 +127,11 @@ Piece read_piece(MessageReader reader) {
     if (field->number == 1) {
       piece.text = reader.text(*field);
     } else if (field->number == 2) {
-      piece.score = reader.real(*field);
+      piece.score = reader.float_value(*field);
     } else if (field->number == 3) {
       const std::uint64_t type = reader.number(*field);
       if (type < 1 || type > 6) {
-        reader.refuse("a piece of an unknown type");
+        reader.refuse("a piece has an unknown type");
       }
       piece.type = static_cast<PieceType>(type);
     }
@@ -144,7 +144,7 @@ void read_trainer(MessageReader reader, Vocabulary& vocabulary, std::string_view
     if (field->number == 3) {
       const std::uint64_t algorithm = reader.number(*field);
       if (algorithm != 1 && algorithm != 2) {
-        fail("{}: unsupported algorithm {} of SentencePiece; expected 1 (unigram) or 2 (BPE)", file,
+        fail("{}: unsupported SentencePiece algorithm {}; expected 1 (unigram) or 2 (BPE)", file,
              algorithm);
       }
       vocabulary.algorithm = static_cast<Vocabulary::Algorithm>(algorithm);
@@ -210,11 +210,11 @@ Vocabulary read_model_proto(std::string_view bytes, std::string_view file) {
       if (vocabulary.pieces.size() == kMaxPieces) {
         fail("{}: the vocabulary has more than {} pieces", file, kMaxPieces);
       }
-      vocabulary.pieces.push_back(read_piece(reader.inside(*field)));
+      vocabulary.pieces.push_back(read_piece(reader.nested_reader(*field)));
     } else if (field->number == 2) {
-      read_trainer(reader.inside(*field), vocabulary, file);
+      read_trainer(reader.nested_reader(*field), vocabulary, file);
     } else if (field->number == 3) {
-      read_normalizer(reader.inside(*field), vocabulary);
+      read_normalizer(reader.nested_reader(*field), vocabulary);
     }
   }
   check_vocabulary(vocabulary, file);

@@ -8,9 +8,9 @@
 
 namespace fovea::text {
 
-/// Reads the fields that correspond to Vocabulary and skips the others. Throws fovea::Error, which
-/// begins with `file`, when `bytes` are not a ModelProto, its algorithm is not supported, or
-/// check_vocabulary() refuses it.
+/// Reads the fields that correspond to Vocabulary and skips the others. Throws fovea::Error, whose
+/// message begins with `file`, when `bytes` are not a ModelProto, its algorithm is not supported,
+/// or check_vocabulary() refuses it.
 [[nodiscard]] Vocabulary read_model_proto(std::string_view bytes, std::string_view file);
 
 /// Serialises a vocabulary accepted by check_vocabulary() as a ModelProto for SentencePiece. Equal

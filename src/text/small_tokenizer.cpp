@@ -21,18 +21,19 @@
 namespace fovea::text {
 namespace {
 
-/// The printable characters of ASCII, which are always pieces, even if the corpus lacks them.
+/// Returns the printable ASCII characters, one per line. They are always pieces, even if the corpus
+/// lacks them.
 std::string visible_ascii() {
-  std::string all;
+  std::string text;
   for (char character = '!'; character <= '~'; ++character) {
-    all += character;
-    all += '\n';
+    text += character;
+    text += '\n';
   }
-  return all;
+  return text;
 }
 
-Vocabulary train(std::int64_t wanted) {
-  const auto size = static_cast<std::size_t>(std::max<std::int64_t>(0, wanted));
+Vocabulary train_vocabulary(std::int64_t requested_size) {
+  const auto size = static_cast<std::size_t>(std::max<std::int64_t>(0, requested_size));
   Vocabulary vocabulary;
   vocabulary.algorithm = Vocabulary::Algorithm::kBpe;
   vocabulary.byte_fallback = true;
@@ -49,11 +50,11 @@ Vocabulary train(std::int64_t wanted) {
         {.text = byte_piece(static_cast<std::uint8_t>(byte)), .type = PieceType::kByte});
   }
   const TrainedPieces alphabet = train_bpe(visible_ascii() + std::string(small_corpus()), 0);
-  const std::size_t least = pieces.size() + alphabet.characters.size();
-  const TrainedPieces trained = train_bpe(small_corpus(), size > least ? size - least : 0);
-  if (size != least + trained.merged.size()) {
-    fail("a small tokenizer cannot have {} pieces; expected {} to {}", size, least,
-         least + train_bpe(small_corpus(), SIZE_MAX).merged.size());
+  const std::size_t min_size = pieces.size() + alphabet.characters.size();
+  const TrainedPieces trained = train_bpe(small_corpus(), size > min_size ? size - min_size : 0);
+  if (size != min_size + trained.merged.size()) {
+    fail("a small tokenizer cannot have {} pieces; expected {} to {}", size, min_size,
+         min_size + train_bpe(small_corpus(), SIZE_MAX).merged.size());
   }
   float score = 0.0F;
   for (const std::vector<std::string>& texts : {trained.merged, alphabet.characters}) {
@@ -190,7 +191,7 @@ constexpr std::string_view kTokenizerConfig = R"({
 }  // namespace
 
 void write_small_tokenizer(const std::filesystem::path& folder, std::int64_t vocabulary_size) {
-  const Vocabulary vocabulary = train(vocabulary_size);
+  const Vocabulary vocabulary = train_vocabulary(vocabulary_size);
   const std::string contents[] = {write_model_proto(vocabulary), tokenizer_json(vocabulary),
                                   std::string(kTokenizerConfig)};
   static_assert(std::size(contents) == kTokenizerFiles.size());

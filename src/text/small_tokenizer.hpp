@@ -1,4 +1,4 @@
-// A small tokenizer like Gemma's, for tests and trials without a download.
+// A small tokenizer like Gemma's, for tests and for experiments without a download.
 #pragma once
 
 #include <array>

@@ -23,14 +23,15 @@
 namespace fovea::text {
 namespace {
 
-constexpr std::string_view kSpacePiece = "\xe2\x96\x81";  // SentencePiece's sign for a space
+constexpr std::string_view kSpacePiece =
+    "\xe2\x96\x81";  // U+2581, which stands for a space in SentencePiece
 
 struct Source {
-  std::string file;  // the file, for messages
+  std::string file;  // the name of the file in messages
   Vocabulary vocabulary;
 
   /// Whether the vocabulary is that of SigLIP rather than SigLIP 2.
-  [[nodiscard]] bool is_first() const {
+  [[nodiscard]] bool is_siglip_1() const {
     return vocabulary.algorithm == Vocabulary::Algorithm::kUnigram;
   }
 };
@@ -45,13 +46,13 @@ Source read_source(const std::filesystem::path& folder) {
     Vocabulary vocabulary = parse(io::read_small_file(path, kMaxVocabularyBytes), file);
     return Source{.file = std::move(file), .vocabulary = std::move(vocabulary)};
   };
-  for (const bool is_first : {false, true}) {
-    if (auto found = read(is_first ? "spiece.model" : "tokenizer.model", read_model_proto)) {
-      if (found->is_first() != is_first) {
+  for (const bool is_siglip_1 : {false, true}) {
+    if (auto found = read(is_siglip_1 ? "spiece.model" : "tokenizer.model", read_model_proto)) {
+      if (found->is_siglip_1() != is_siglip_1) {
         fail("{}: expected the {}; that of {}", found->file,
-             is_first ? "unigram vocabulary of SigLIP, found a BPE one"
-                      : "BPE vocabulary of SigLIP 2, found a unigram one",
-             is_first ? "SigLIP 2 is called tokenizer.model" : "SigLIP is called spiece.model");
+             is_siglip_1 ? "unigram vocabulary of SigLIP, found a BPE one"
+                         : "BPE vocabulary of SigLIP 2, found a unigram one",
+             is_siglip_1 ? "SigLIP 2 is called tokenizer.model" : "SigLIP is called spiece.model");
       }
       return *std::move(found);
     }
@@ -61,16 +62,16 @@ Source read_source(const std::filesystem::path& folder) {
   }
   fail(
       "{}: the model has no tokenizer: none of tokenizer.model, spiece.model and tokenizer.json is "
-      "there; copy it from where the model is from",
+      "there; copy it from the source of the model",
       io::escape(folder.native()));
 }
 
 /// Reads a special token from tokenizer_config.json: a string, or an object with "content".
-std::string special_token(const nlohmann::json& config, const char* key, const char* usual,
+std::string special_token(const nlohmann::json& config, const char* key, const char* default_token,
                           const std::string& file) {
   const auto found = config.find(key);
   if (found == config.end() || found->is_null()) {
-    return usual;
+    return default_token;
   }
   const nlohmann::json content =
       found->is_object() ? found->value("content", nlohmann::json()) : *found;
@@ -87,9 +88,9 @@ struct Tokenizer::Impl {
   Impl(Source source, const nlohmann::json& config, const std::string& config_file)
       : vocabulary(
             static_cast<std::int64_t>(source.vocabulary.pieces.size() - source.vocabulary.spare)),
-        is_first(source.is_first()) {
-    const auto find = [&](const char* key, const char* usual) {
-      const std::string text = special_token(config, key, usual, config_file);
+        is_siglip_1(source.is_siglip_1()) {
+    const auto find = [&](const char* key, const char* default_token) {
+      const std::string text = special_token(config, key, default_token, config_file);
       const std::int32_t id = find_piece(source.vocabulary, text);
       if (id < 0) {
         fail("{}: the vocabulary has no piece \"{}\", which is its {}", source.file,
@@ -97,39 +98,39 @@ struct Tokenizer::Impl {
       }
       return id;
     };
-    eos = find("eos_token", is_first ? "</s>" : "<eos>");
-    pad = find("pad_token", is_first ? "</s>" : "<pad>");
-    if (is_first) {
-      source.vocabulary.add_dummy_prefix = false;  // as SiglipTokenizer does: see cut_first()
+    eos = find("eos_token", is_siglip_1 ? "</s>" : "<eos>");
+    pad = find("pad_token", is_siglip_1 ? "</s>" : "<pad>");
+    if (is_siglip_1) {
+      source.vocabulary.add_dummy_prefix = false;  // as in SiglipTokenizer: see encode_siglip_1()
     }
     load(source);
-    if (is_first) {
+    if (is_siglip_1) {
       guard = processor.IdToPiece(unknown_piece(source.vocabulary));
-      guard_tokens = cut_whole(guard).size();
+      guard_tokens = encode_text(guard).size();
     }
   }
 
   void load(const Source& source) {
-    std::string why;
+    std::string reason;
     try {
       const auto status = processor.LoadFromSerializedProto(write_model_proto(source.vocabulary));
       if (status.ok()) {
         return;
       }
-      why = status.message();
+      reason = status.message();
     } catch (const std::bad_alloc&) {
       throw;
     } catch (const std::exception& error) {
-      why = error.what();
+      reason = error.what();
     }
-    fail("{}: SentencePiece refuses the vocabulary: {}", source.file, why);
+    fail("{}: SentencePiece rejects the vocabulary: {}", source.file, reason);
   }
 
-  [[nodiscard]] std::vector<int> cut_whole(const std::string& text) const {
+  [[nodiscard]] std::vector<int> encode_text(const std::string& text) const {
     std::vector<int> ids;
     const auto status = processor.Encode(text, &ids);
     if (!status.ok()) {
-      fail("SentencePiece cannot cut a text into tokens: {}", status.message());
+      fail("SentencePiece cannot tokenize a text: {}", status.message());
     }
     return ids;
   }
@@ -138,7 +139,7 @@ struct Tokenizer::Impl {
   /// models/siglip/tokenization_siglip.py): prepends a space, even if the cleaned text begins with
   /// one. Since SentencePiece would drop leading spaces, the name of the unknown token is put
   /// before them, and its tokens are removed from the result.
-  [[nodiscard]] std::vector<int> cut_first(std::string_view text, TextClean clean) const {
+  [[nodiscard]] std::vector<int> encode_siglip_1(std::string_view text, TextClean clean) const {
     std::string spaced(kSpacePiece);
     while (!text.empty()) {
       const std::size_t found = text.find(kSpacePiece);
@@ -149,14 +150,14 @@ struct Tokenizer::Impl {
         text.remove_prefix(kSpacePiece.size());
       }
     }
-    std::vector<int> ids = cut_whole(guard + cleaned(spaced, clean));
+    std::vector<int> ids = encode_text(guard + clean_text(spaced, clean));
     if (ids.size() >= guard_tokens) {
       ids.erase(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(guard_tokens));
     }
     return ids;
   }
 
-  [[nodiscard]] std::string cleaned(std::string_view text, TextClean clean) const {
+  [[nodiscard]] std::string clean_text(std::string_view text, TextClean clean) const {
     switch (clean) {
       case TextClean::kAuto:
         break;
@@ -167,14 +168,14 @@ struct Tokenizer::Impl {
       case TextClean::kNone:
         return std::string(text);
     }
-    fail("unknown way to clean a text: {}", static_cast<int>(clean));
+    fail("invalid TextClean {}", static_cast<int>(clean));
   }
 
   [[nodiscard]] TextClean trained_clean() const {
-    return is_first ? TextClean::kCanonicalize : TextClean::kLower;
+    return is_siglip_1 ? TextClean::kCanonicalize : TextClean::kLower;
   }
 
-  [[nodiscard]] std::vector<int> cut(std::string_view text, TextClean clean) const {
+  [[nodiscard]] std::vector<int> tokenize_text(std::string_view text, TextClean clean) const {
     if (text.size() > kMaxTextBytes) {
       fail("a text of {} bytes is too long (at most {})", text.size(), kMaxTextBytes);
     }
@@ -182,21 +183,23 @@ struct Tokenizer::Impl {
       const std::size_t length = utf8_length(text.substr(position));
       if (length == 0) {
         fail("a text is not UTF-8: byte {} of \"{}\"; convert it to UTF-8 first", position,
-             io::printable(text, io::kLongestName));
+             io::printable(text, io::kMaxNameCharacters));
       }
       position += length;
     }
     clean = clean == TextClean::kAuto ? trained_clean() : clean;
-    const std::string plain = clean == TextClean::kNone ? std::string(text) : collapse_spaces(text);
-    return is_first ? cut_first(plain, clean) : cut_whole(cleaned(plain, clean));
+    const std::string collapsed =
+        clean == TextClean::kNone ? std::string(text) : collapse_spaces(text);
+    return is_siglip_1 ? encode_siglip_1(collapsed, clean)
+                       : encode_text(clean_text(collapsed, clean));
   }
 
   sentencepiece::SentencePieceProcessor processor;
   std::int64_t vocabulary = 0;
   std::int32_t eos = 0;
   std::int32_t pad = 0;
-  bool is_first = false;
-  std::string guard;  // for SigLIP: what cut_first() prepends to a text
+  bool is_siglip_1 = false;
+  std::string guard;  // for SigLIP: what encode_siglip_1() prepends to a text
   std::size_t guard_tokens = 0;
 };
 
@@ -221,18 +224,18 @@ Tokenizer::~Tokenizer() = default;
 std::vector<std::int32_t> Tokenizer::encode(std::string_view utf8, std::int64_t length,
                                             TextClean clean) const {
   if (length < 1) {
-    fail("a text cannot become {} tokens; expected at least 1", length);
+    fail("invalid number of tokens {}; it must be at least 1", length);
   }
   std::vector<std::int32_t> ids = tokens(utf8, clean);
-  const auto all = static_cast<std::size_t>(length);
-  ids.resize(std::min(ids.size(), all - 1));
+  const auto size = static_cast<std::size_t>(length);
+  ids.resize(std::min(ids.size(), size - 1));
   ids.push_back(impl_->eos);
-  ids.resize(all, impl_->pad);
+  ids.resize(size, impl_->pad);
   return ids;
 }
 
 std::vector<std::int32_t> Tokenizer::tokens(std::string_view utf8, TextClean clean) const {
-  return impl_->cut(utf8, clean);
+  return impl_->tokenize_text(utf8, clean);
 }
 
 const std::string& Tokenizer::piece(std::int32_t id) const {

@@ -21,12 +21,12 @@ inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 20;
 /// Tokenises texts with SentencePiece. Thread-safe.
 class Tokenizer {
  public:
-  /// Reads the first of these that is in the folder: tokenizer.model (of Gemma: SigLIP 2),
-  /// spiece.model (SigLIP), tokenizer.json (Gemma's, as Hugging Face's tokenizers store it). Of
-  /// tokenizer_config.json it takes eos_token and pad_token, whose defaults are those of
-  /// transformers: "<eos>" and "<pad>" of SigLIP 2, "</s>" and "</s>" of SigLIP. It does not
-  /// believe its tokenizer_class: the published folders of SigLIP 2 name GemmaTokenizer, which does
-  /// not lower-case. Throws fovea::Error naming the file that is missing, damaged or not supported.
+  /// Reads the first of these files that the folder contains: tokenizer.model (of Gemma: SigLIP 2),
+  /// spiece.model (SigLIP), tokenizer.json (Gemma's, as Hugging Face's tokenizers store it). From
+  /// tokenizer_config.json it reads eos_token and pad_token, whose defaults are those of
+  /// transformers: "<eos>" and "<pad>" of SigLIP 2, "</s>" and "</s>" of SigLIP. It ignores
+  /// tokenizer_class, because the published folders of SigLIP 2 name GemmaTokenizer, which does not
+  /// lower-case. Throws fovea::Error naming the file that is missing, damaged or not supported.
   explicit Tokenizer(const std::filesystem::path& model_folder);
   /// Uses a vocabulary accepted by check_vocabulary(), with the default special tokens: those of
   /// SigLIP 2 for BPE, otherwise of SigLIP. Messages begin with `file`.

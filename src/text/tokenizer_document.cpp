@@ -13,8 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMaxMerges = std::size_t{1} << 22;  // Gemma has 580,000
-constexpr std::size_t kMaxValues = std::size_t{1} << 18;  // in the rest of the document
+constexpr std::size_t kMaxMerges = std::size_t{1} << 22;  // Gemma's tokenizer has 580,000
+constexpr std::size_t kMaxValues = std::size_t{1} << 18;  // outside the vocabulary and the merges
 constexpr std::size_t kMaxKeyDepth = 32;
 
 class Handler : public nlohmann::json_sax<json> {
@@ -27,10 +27,10 @@ class Handler : public nlohmann::json_sax<json> {
   bool boolean(bool value) override { return add(value); }
   bool number_integer(number_integer_t value) override { return add(value); }
   bool number_float(number_float_t value, const string_t& /*text*/) override { return add(value); }
-  bool binary(binary_t& /*value*/) override { return refuse("binary data"); }
+  bool binary(binary_t& /*value*/) override { return refuse("unexpected binary data"); }
 
   bool number_unsigned(number_unsigned_t value) override {
-    if (place_ != Place::kVocabulary) {
+    if (section_ != Section::kVocabulary) {
       return add(value);
     }
     document_.vocabulary.back().id = value;
@@ -39,26 +39,26 @@ class Handler : public nlohmann::json_sax<json> {
   }
 
   bool string(string_t& value) override {
-    if (place_ == Place::kMerges) {
+    if (section_ == Section::kMerges) {
       // Older versions write a merge as one string: two pieces separated by a space, which no piece
       // contains.
       const std::size_t space = value.find(' ');
       if (space == std::string::npos || value.find(' ', space + 1) != std::string::npos) {
-        return refuse("a merge is not two pieces with a space between them");
+        return refuse("a merge does not consist of two pieces separated by a space");
       }
       value.erase(space, 1);
       return add_merge(std::move(value), space);
     }
-    if (place_ == Place::kPair) {
-      left_ = parts_ == 0 ? value.size() : left_;
-      pair_ += value;
-      return ++parts_ <= 2 || refuse("a merge is not of two pieces");
+    if (section_ == Section::kPair) {
+      left_bytes_ = piece_count_ == 0 ? value.size() : left_bytes_;
+      merge_text_ += value;
+      return ++piece_count_ <= 2 || refuse("a merge does not consist of two pieces");
     }
     return add(std::move(value));
   }
 
   bool key(string_t& name) override {
-    if (place_ == Place::kVocabulary) {
+    if (section_ == Section::kVocabulary) {
       check_id();
       has_id_ = false;
       if (document_.vocabulary.size() == kMaxPieces) {
@@ -75,12 +75,12 @@ class Handler : public nlohmann::json_sax<json> {
   }
 
   bool start_object(std::size_t /*size*/) override {
-    if (place_ != Place::kRest) {
-      return refuse("an object within the vocabulary or the merges");
+    if (section_ != Section::kRest) {
+      return refuse("unexpected object in the vocabulary or the merges");
     }
     if (is_in_model("vocab")) {
       (void)put(json::object());
-      place_ = Place::kVocabulary;
+      section_ = Section::kVocabulary;
       has_id_ = true;
       return true;
     }
@@ -88,9 +88,9 @@ class Handler : public nlohmann::json_sax<json> {
   }
 
   bool end_object() override {
-    if (place_ == Place::kVocabulary) {
+    if (section_ == Section::kVocabulary) {
       check_id();
-      place_ = Place::kRest;
+      section_ = Section::kRest;
       return true;
     }
     open_.pop_back();
@@ -98,32 +98,32 @@ class Handler : public nlohmann::json_sax<json> {
   }
 
   bool start_array(std::size_t /*size*/) override {
-    if (place_ == Place::kMerges) {
-      place_ = Place::kPair;
-      parts_ = 0;
+    if (section_ == Section::kMerges) {
+      section_ = Section::kPair;
+      piece_count_ = 0;
       return true;
     }
-    if (place_ != Place::kRest) {
-      return refuse("a list within the vocabulary or a merge");
+    if (section_ != Section::kRest) {
+      return refuse("unexpected array in the vocabulary or in a merge");
     }
     if (is_in_model("merges")) {
       (void)put(json::array());
-      place_ = Place::kMerges;
+      section_ = Section::kMerges;
       return true;
     }
     return open(json::array());
   }
 
   bool end_array() override {
-    if (place_ == Place::kPair) {
-      place_ = Place::kMerges;
-      if (parts_ != 2) {
-        return refuse("a merge is not of two pieces");
+    if (section_ == Section::kPair) {
+      section_ = Section::kMerges;
+      if (piece_count_ != 2) {
+        return refuse("a merge does not consist of two pieces");
       }
-      return add_merge(std::exchange(pair_, {}), left_);
+      return add_merge(std::exchange(merge_text_, {}), left_bytes_);
     }
-    if (place_ == Place::kMerges) {
-      place_ = Place::kRest;
+    if (section_ == Section::kMerges) {
+      section_ = Section::kRest;
       return true;
     }
     open_.pop_back();
@@ -136,13 +136,13 @@ class Handler : public nlohmann::json_sax<json> {
   }
 
  private:
-  enum class Place : std::uint8_t { kRest, kVocabulary, kMerges, kPair };
+  enum class Section : std::uint8_t { kRest, kVocabulary, kMerges, kPair };
 
-  [[noreturn]] bool refuse(std::string_view why) const {
-    fail("{}: not a usable tokenizer.json: {}", file_, why);
+  [[noreturn]] bool refuse(std::string_view reason) const {
+    fail("{}: not a usable tokenizer.json: {}", file_, reason);
   }
 
-  /// Whether the value that begins now has this key in "model".
+  /// Whether the value that begins now is the one with this key in "model".
   [[nodiscard]] bool is_in_model(std::string_view name) const {
     return open_.size() == 2 && open_.back() == model_ && key_ == name;
   }
@@ -153,14 +153,14 @@ class Handler : public nlohmann::json_sax<json> {
   }
 
   json* put(json value) {
-    if (place_ == Place::kMerges || place_ == Place::kPair) {
-      refuse("a merge is not two pieces of text");
+    if (section_ == Section::kMerges || section_ == Section::kPair) {
+      refuse("a merge has a piece that is not a string");
     }
-    if (place_ == Place::kVocabulary) {
-      refuse("an id of the vocabulary is not a whole number from 0 on");
+    if (section_ == Section::kVocabulary) {
+      refuse("an id in the vocabulary is not a non-negative integer");
     }
     if (++values_ > kMaxValues) {
-      refuse("there are too many values beside the vocabulary and the merges");
+      refuse("there are too many values outside the vocabulary and the merges");
     }
     if (open_.empty()) {
       if (!value.is_object()) {
@@ -179,7 +179,7 @@ class Handler : public nlohmann::json_sax<json> {
 
   bool open(json value) {
     if (open_.size() == kMaxKeyDepth) {
-      refuse("it is nested too deep");
+      refuse("it is nested too deeply");
     }
     const bool is_model = open_.size() == 1 && key_ == "model";
     open_.push_back(put(std::move(value)));
@@ -199,21 +199,21 @@ class Handler : public nlohmann::json_sax<json> {
 
   void check_id() const {
     if (!has_id_) {
-      refuse("an id of the vocabulary is not a whole number from 0 on");
+      refuse("an id in the vocabulary is not a non-negative integer");
     }
   }
 
   std::string_view file_;
   TokenizerDocument document_;
-  Place place_ = Place::kRest;
+  Section section_ = Section::kRest;
   std::vector<json*> open_;      // objects and lists that the parser is in
   const json* model_ = nullptr;  // the object "model", once begun
   std::string key_;
   std::size_t values_ = 0;
-  bool has_id_ = true;    // whether the last entry of the vocabulary has its id
-  int parts_ = 0;         // pieces seen of the current merge
-  std::string pair_;      // concatenated pieces of the current merge
-  std::size_t left_ = 0;  // bytes of its first piece
+  bool has_id_ = true;          // whether the last entry of the vocabulary has its id
+  int piece_count_ = 0;         // pieces seen of the current merge
+  std::string merge_text_;      // concatenated pieces of the current merge
+  std::size_t left_bytes_ = 0;  // bytes of its first piece
 };
 
 }  // namespace

@@ -26,8 +26,8 @@ struct TokenizerDocument {
 };
 
 /// Reads a tokenizer.json as a stream, because it may have a million strings. Throws fovea::Error,
-/// which begins with `file`, when it is not a JSON object with these lists, when a key appears
-/// twice in an object of the rest, or when a list or the rest is too long.
+/// whose message begins with `file`, when it is not a JSON object with these lists, when a key
+/// appears twice in an object of the rest, or when a list or the rest is too long.
 [[nodiscard]] TokenizerDocument read_tokenizer_document(std::string_view text,
                                                         std::string_view file);
 

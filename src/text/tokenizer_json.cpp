@@ -20,20 +20,20 @@ namespace {
 using nlohmann::json;
 
 /// Returns the type of a part of the document, such as its normalizer; "none" when it is missing.
-std::string type_of(const json& parent, const char* key) {
+std::string component_type(const json& parent, const char* key) {
   const auto part = parent.find(key);
   if (part == parent.end() || part->is_null()) {
     return "none";
   }
   const auto type = part->is_object() ? part->find("type") : part->end();
   return part->is_object() && type != part->end() && type->is_string()
-             ? io::printable(type->get_ref<const std::string&>(), io::kLongestName)
+             ? io::printable(type->get_ref<const std::string&>(), io::kMaxNameCharacters)
              : "of an unknown kind";
 }
 
-class Reader {
+class TokenizerJsonReader {
  public:
-  Reader(TokenizerDocument document, std::string_view file)
+  TokenizerJsonReader(TokenizerDocument document, std::string_view file)
       : document_(std::move(document)), file_(file) {}
 
   Vocabulary read() {
@@ -45,31 +45,33 @@ class Reader {
     add_bytes();
     index_normal();
     add_merges();
-    hide_unreachable();
+    hide_unreachable_pieces();
     check_vocabulary(vocabulary_, file_);
     return std::move(vocabulary_);
   }
 
  private:
-  [[noreturn]] void unsupported(std::string_view what) const {
-    fail("{}: unsupported tokenizer: {}; expected Gemma's, as SigLIP 2 has it", file_, what);
+  [[noreturn]] void fail_unsupported(std::string_view problem) const {
+    fail("{}: unsupported tokenizer: {}; expected that of Gemma, which SigLIP 2 uses", file_,
+         problem);
   }
 
   [[nodiscard]] const json& model() const { return document_.rest["model"]; }
 
   void check_model() const {
-    if (!document_.rest.is_object() || type_of(document_.rest, "model") != "BPE") {
-      unsupported(fmt::format("the model is {}, not BPE", document_.rest.is_object()
-                                                              ? type_of(document_.rest, "model")
-                                                              : "none"));
+    if (!document_.rest.is_object() || component_type(document_.rest, "model") != "BPE") {
+      fail_unsupported(fmt::format(
+          "the model is {}, not BPE",
+          document_.rest.is_object() ? component_type(document_.rest, "model") : "none"));
     }
     const std::vector<json> empty{nullptr, "", false, 0.0};  // values that mean absent
-    const auto expect = [&](const char* key, const json& wanted) {
+    const auto expect = [&](const char* key, const json& expected) {
       const json found = model().value(key, json());
       const bool is_empty = std::ranges::find(empty, found) != empty.end();
-      if (wanted.is_null() ? !is_empty : found != wanted) {
-        unsupported(fmt::format("{} of the model is {}, not {}", key,
-                                io::printable(found.dump(), io::kLongestName), wanted.dump()));
+      if (expected.is_null() ? !is_empty : found != expected) {
+        fail_unsupported(fmt::format("{} of the model is {}, not {}", key,
+                                     io::printable(found.dump(), io::kMaxNameCharacters),
+                                     expected.dump()));
       }
     };
     expect("byte_fallback", true);
@@ -79,12 +81,12 @@ class Reader {
     expect("ignore_merges", nullptr);
   }
 
-  /// Accepts a normalizer that replaces spaces by "▁". The lower-casing that Siglip2Tokenizer adds
-  /// is done earlier in any case.
+  /// Accepts a normalizer that replaces spaces by "▁". It may also lower-case, as in
+  /// Siglip2Tokenizer: texts are cleaned before tokenisation anyway.
   void check_normalizer() const {
     const json normalizer = document_.rest.value("normalizer", json());
     std::vector<json> steps{normalizer};
-    if (type_of(document_.rest, "normalizer") == "Sequence") {
+    if (component_type(document_.rest, "normalizer") == "Sequence") {
       steps.clear();
       for (const json& step : normalizer.value("normalizers", json::array())) {
         steps.push_back(step);
@@ -94,24 +96,24 @@ class Reader {
         {"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "\xe2\x96\x81"}};
     std::erase_if(steps, [](const json& step) { return step == json{{"type", "Lowercase"}}; });
     if (steps != std::vector<json>{replace}) {
-      unsupported(fmt::format("the normalizer is {}, not one that replaces spaces by \"▁\"",
-                              io::printable(normalizer.dump(), io::kLongestName)));
+      fail_unsupported(fmt::format("the normalizer is {}, not one that replaces spaces by \"▁\"",
+                                   io::printable(normalizer.dump(), io::kMaxNameCharacters)));
     }
   }
 
   /// Accepts a split at spaces, which has no effect because the normalizer replaces all spaces.
   void check_pre_tokenizer() const {
-    const std::string type = type_of(document_.rest, "pre_tokenizer");
+    const std::string type = component_type(document_.rest, "pre_tokenizer");
     if (type == "none") {
       return;
     }
     const json pattern = document_.rest["pre_tokenizer"].value("pattern", json());
     if (type != "Split" || pattern != json{{"String", " "}}) {
-      unsupported(fmt::format("the pre-tokenizer is {}, not a Split at spaces", type));
+      fail_unsupported(fmt::format("the pre-tokenizer is {}, not a Split at spaces", type));
     }
   }
 
-  void put(std::uint64_t id, std::string text, PieceType type) {
+  void set_piece(std::uint64_t id, std::string text, PieceType type) {
     if (id >= kMaxPieces) {
       fail("{}: piece \"{}\" has id {}; expected less than {}", file_, io::printable(text), id,
            kMaxPieces);
@@ -135,7 +137,7 @@ class Reader {
     vocabulary_.remove_extra_spaces = false;
     vocabulary_.pieces.reserve(document_.vocabulary.size());
     for (TokenizerDocument::Entry& entry : document_.vocabulary) {
-      put(entry.id, std::move(entry.text), PieceType::kNormal);
+      set_piece(entry.id, std::move(entry.text), PieceType::kNormal);
     }
   }
 
@@ -143,7 +145,7 @@ class Reader {
     const json tokens = document_.rest.value("added_tokens", json::array());
     const json unknown = model().value("unk_token", json());
     if (!unknown.is_string()) {
-      unsupported("the model has no unk_token");
+      fail_unsupported("the model has no unk_token");
     }
     for (const json& token : tokens) {
       const json content = token.is_object() ? token.value("content", json()) : json();
@@ -154,13 +156,14 @@ class Reader {
       const bool is_special = token.value("special", json()) == true;
       for (const char* flag : {"single_word", "lstrip", "rstrip"}) {
         if (!is_special && token.value(flag, json()) == true) {
-          unsupported(fmt::format("added token {} has {}", io::printable(content.dump()), flag));
+          fail_unsupported(
+              fmt::format("added token {} has {}", io::printable(content.dump()), flag));
         }
       }
-      put(id, content,
-          content == unknown ? PieceType::kUnknown
-          : is_special       ? PieceType::kControl
-                             : PieceType::kUserDefined);
+      set_piece(id, content,
+                content == unknown ? PieceType::kUnknown
+                : is_special       ? PieceType::kControl
+                                   : PieceType::kUserDefined);
     }
     for (Piece& piece : vocabulary_.pieces) {
       if (piece.text.empty()) {
@@ -193,7 +196,7 @@ class Reader {
     for (unsigned byte = 0; byte < 256; ++byte) {
       std::string text = byte_piece(static_cast<std::uint8_t>(byte));
       if (!has_byte[byte] && (byte >= 128 || !has_character[byte])) {
-        unsupported(fmt::format("the vocabulary has no piece {}", text));
+        fail_unsupported(fmt::format("the vocabulary has no piece {}", text));
       }
       if (!has_byte[byte]) {
         vocabulary_.pieces.push_back({.text = std::move(text), .type = PieceType::kByte});
@@ -203,10 +206,10 @@ class Reader {
   }
 
   void index_normal() {
-    normal_.reserve(vocabulary_.pieces.size());
+    normal_ids_.reserve(vocabulary_.pieces.size());
     for (std::size_t id = 0; id < vocabulary_.pieces.size(); ++id) {
       const Piece& piece = vocabulary_.pieces[id];
-      if (piece.type == PieceType::kNormal && !normal_.emplace(piece.text, id).second) {
+      if (piece.type == PieceType::kNormal && !normal_ids_.emplace(piece.text, id).second) {
         fail("{}: \"{}\" has two ids", file_, io::printable(piece.text));
       }
     }
@@ -215,18 +218,18 @@ class Reader {
   /// Whether both parts of a text are normal pieces. (User-defined pieces are found before merging
   /// and never merged.)
   [[nodiscard]] bool is_pair(std::string_view text, std::size_t left) const {
-    return normal_.contains(text.substr(0, left)) && normal_.contains(text.substr(left));
+    return normal_ids_.contains(text.substr(0, left)) && normal_ids_.contains(text.substr(left));
   }
 
-  /// SentencePiece merges any two neighbours that form a piece, the highest score first; tokenizers
-  /// merge the pairs of a list in its order. The results are equal when the list contains all
-  /// pairs, with those of the same piece in sequence.
+  /// SentencePiece merges any two neighbours that form a piece, the highest score first; the
+  /// tokenizers library merges the pairs of a list in its order. The results are equal when the
+  /// list contains all pairs, and pairs that form the same piece follow one another.
   void add_merges() {
-    is_made_.assign(vocabulary_.pieces.size(), false);
+    is_merged_.assign(vocabulary_.pieces.size(), false);
     std::string_view current;
     std::vector<std::size_t> missing;  // split positions of pairs of `current` not yet seen
     float rank = 0.0F;
-    const auto finish = [&] {
+    const auto finish_piece = [&] {
       if (!missing.empty()) {
         refuse_merges(current);
       }
@@ -236,16 +239,16 @@ class Reader {
         std::erase(missing, merge.left);
         continue;
       }
-      const auto found = normal_.find(merge.text);
-      if (found == normal_.end() || !is_pair(merge.text, merge.left)) {
+      const auto found = normal_ids_.find(merge.text);
+      if (found == normal_ids_.end() || !is_pair(merge.text, merge.left)) {
         continue;
       }
-      finish();
+      finish_piece();
       const std::size_t id = found->second;
-      if (is_made_[id]) {
+      if (is_merged_[id]) {
         refuse_merges(merge.text);
       }
-      is_made_[id] = true;
+      is_merged_[id] = true;
       rank -= 1.0F;
       vocabulary_.pieces[id].score = rank;
       current = merge.text;
@@ -256,21 +259,21 @@ class Reader {
         }
       }
     }
-    finish();
+    finish_piece();
   }
 
   [[noreturn]] void refuse_merges(std::string_view text) const {
-    unsupported(fmt::format(
-        "the merges of \"{}\" are not those of SentencePiece, so another trainer made them",
-        io::printable(text, io::kLongestName)));
+    fail_unsupported(fmt::format(
+        "the merges of \"{}\" differ from those of SentencePiece, so another trainer made them",
+        io::printable(text, io::kMaxNameCharacters)));
   }
 
-  /// Pieces that no merge produces are never found by tokenizers, but SentencePiece would form them
-  /// where it can.
-  void hide_unreachable() {
+  /// Marks pieces that no merge produces as kControl: the tokenizers library never finds them, but
+  /// SentencePiece would form them where it can.
+  void hide_unreachable_pieces() {
     for (std::size_t id = 0; id < vocabulary_.pieces.size(); ++id) {
       Piece& piece = vocabulary_.pieces[id];
-      if (piece.type == PieceType::kNormal && !is_made_[id] &&
+      if (piece.type == PieceType::kNormal && !is_merged_[id] &&
           utf8_length(piece.text) != piece.text.size()) {
         piece.type = PieceType::kControl;
       }
@@ -280,14 +283,15 @@ class Reader {
   TokenizerDocument document_;
   std::string_view file_;
   Vocabulary vocabulary_;
-  std::unordered_map<std::string_view, std::size_t> normal_;  // ids of the pieces of type kNormal
-  std::vector<bool> is_made_;                                 // whether a merge produces the piece
+  std::unordered_map<std::string_view, std::size_t>
+      normal_ids_;               // ids of the pieces of type kNormal
+  std::vector<bool> is_merged_;  // whether a merge produces the piece
 };
 
 }  // namespace
 
 Vocabulary read_tokenizer_json(std::string_view text, std::string_view file) {
-  return Reader(read_tokenizer_document(text, file), file).read();
+  return TokenizerJsonReader(read_tokenizer_document(text, file), file).read();
 }
 
 }  // namespace fovea::text

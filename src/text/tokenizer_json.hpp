@@ -13,8 +13,8 @@ namespace fovea::text {
 /// tokens as with the model. Special tokens become kControl, so that a text cannot name them, and
 /// other added tokens kUserDefined.
 ///
-/// Throws fovea::Error, which begins with `file`, when it is not JSON, when it is another kind of
-/// tokenizer (the message names the part), or when it lacks merges that SentencePiece would
+/// Throws fovea::Error, whose message begins with `file`, when it is not JSON, when it is another
+/// kind of tokenizer (the message names the part), or when it lacks merges that SentencePiece would
 /// perform, as in files of Hugging Face's own trainer.
 [[nodiscard]] Vocabulary read_tokenizer_json(std::string_view text, std::string_view file);
 

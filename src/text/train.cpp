@@ -11,7 +11,7 @@
 namespace fovea::text {
 namespace {
 
-/// Texts of the symbols by number: first the characters, then the merged pieces.
+/// The text of each symbol: first the characters, then the merged pieces.
 using Symbols = std::vector<std::string>;
 
 struct Word {
@@ -55,31 +55,32 @@ class Trainer {
       symbols_.push_back(character);
     }
     for (const auto& [word, count] : counts) {
-      Word split{.symbols = {}, .count = count};
+      Word split_word{.symbols = {}, .count = count};
       for (const std::string& character : split_characters(word)) {
-        split.symbols.push_back(numbers.at(character));
+        split_word.symbols.push_back(numbers.at(character));
       }
-      count_pairs(split, 1);
-      words_.push_back(std::move(split));
+      count_pairs(split_word, 1);
+      words_.push_back(std::move(split_word));
     }
   }
 
   [[nodiscard]] const Symbols& symbols() const { return symbols_; }
 
   /// Merges the most frequent pair and returns its text; "" when there is none.
-  std::string merge_best() {
-    const Pair* best = nullptr;
-    std::int64_t greatest = 0;
+  std::string merge_most_frequent() {
+    const Pair* most_frequent = nullptr;
+    std::int64_t max_count = 0;
     for (const auto& [pair, count] : counts_) {
-      if (count > greatest || (count == greatest && texts_of(pair) < texts_of(*best))) {
-        best = &pair;
-        greatest = count;
+      if (count > max_count ||
+          (count == max_count && pair_texts(pair) < pair_texts(*most_frequent))) {
+        most_frequent = &pair;
+        max_count = count;
       }
     }
-    if (best == nullptr) {
+    if (most_frequent == nullptr) {
       return "";
     }
-    const Pair pair = *best;
+    const Pair pair = *most_frequent;
     symbols_.push_back(symbols_[pair.first] + symbols_[pair.second]);
     for (Word& word : words_) {
       merge(word, pair);
@@ -90,7 +91,7 @@ class Trainer {
  private:
   using Pair = std::pair<std::uint32_t, std::uint32_t>;
 
-  [[nodiscard]] std::pair<std::string_view, std::string_view> texts_of(const Pair& pair) const {
+  [[nodiscard]] std::pair<std::string_view, std::string_view> pair_texts(const Pair& pair) const {
     return {symbols_[pair.first], symbols_[pair.second]};
   }
 
@@ -118,14 +119,14 @@ class Trainer {
       return;
     }
     count_pairs(word, -1);
-    std::size_t kept = first;
-    for (std::size_t index = first; index < word.symbols.size(); ++kept) {
+    std::size_t out = first;
+    for (std::size_t index = first; index < word.symbols.size(); ++out) {
       const bool merges = is_pair(index);
-      word.symbols[kept] =
+      word.symbols[out] =
           merges ? static_cast<std::uint32_t>(symbols_.size() - 1) : word.symbols[index];
       index += merges ? 2 : 1;
     }
-    word.symbols.resize(kept);
+    word.symbols.resize(out);
     count_pairs(word, 1);
   }
 
@@ -139,13 +140,13 @@ class Trainer {
 TrainedPieces train_bpe(std::string_view text, std::size_t merges) {
   Trainer trainer(text);
   TrainedPieces pieces{.merged = {}, .characters = trainer.symbols()};
-  std::set<std::string> known;  // another pair may form the same piece
+  std::set<std::string> unique;  // different pairs may form the same piece
   while (pieces.merged.size() < merges) {
-    std::string piece = trainer.merge_best();
+    std::string piece = trainer.merge_most_frequent();
     if (piece.empty()) {
       break;
     }
-    if (known.insert(piece).second) {
+    if (unique.insert(piece).second) {
       pieces.merged.push_back(std::move(piece));
     }
   }

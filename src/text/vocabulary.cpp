@@ -13,21 +13,22 @@ namespace fovea::text {
 namespace {
 
 void check_nesting(const Vocabulary& vocabulary, std::string_view file) {
-  std::vector<std::string_view> found_first;
+  std::vector<std::string_view> user_defined;
   for (const Piece& piece : vocabulary.pieces) {
     if (piece.type == PieceType::kUserDefined) {
-      found_first.emplace_back(piece.text);
+      user_defined.emplace_back(piece.text);
     }
   }
-  std::ranges::sort(found_first);
-  std::vector<std::string_view> beginnings;  // prefixes of the piece, and itself
-  for (const std::string_view text : found_first) {
-    while (!beginnings.empty() && !text.starts_with(beginnings.back())) {
-      beginnings.pop_back();
+  std::ranges::sort(user_defined);
+  std::vector<std::string_view>
+      prefixes;  // pieces that are prefixes of the current one, and itself
+  for (const std::string_view text : user_defined) {
+    while (!prefixes.empty() && !text.starts_with(prefixes.back())) {
+      prefixes.pop_back();
     }
-    beginnings.push_back(text);
-    if (beginnings.size() > kMaxNested) {
-      fail("{}: more than {} user-defined pieces begin with one another, up to \"{}\"", file,
+    prefixes.push_back(text);
+    if (prefixes.size() > kMaxNested) {
+      fail("{}: more than {} user-defined pieces are prefixes of one another, up to \"{}\"", file,
            kMaxNested, io::printable(text));
     }
   }

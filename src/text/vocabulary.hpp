@@ -23,10 +23,10 @@ inline constexpr std::size_t kMaxNested = 64;
 /// The type of a piece, numbered as in SentencePiece's ModelProto.
 enum class PieceType : std::uint8_t {
   kNormal = 1,
-  kUnknown = 2,      ///< stands for characters that are in no piece
-  kControl = 3,      ///< never found in a text: "<eos>"
-  kUserDefined = 4,  ///< found first, wherever a text has it
-  kUnused = 5,       ///< made by merging, then taken apart again
+  kUnknown = 2,      ///< stands for characters that no piece contains
+  kControl = 3,      ///< never matched in a text: "<eos>"
+  kUserDefined = 4,  ///< matched first, wherever a text contains it
+  kUnused = 5,       ///< formed by merging, then split again
   kByte = 6,         ///< "<0x0A>": a byte of a character that is in no piece
 };
 
@@ -57,8 +57,9 @@ struct Vocabulary {
   bool escape_spaces = true;
 };
 
-/// Throws fovea::Error, which begins with `file`, when the vocabulary exceeds a limit or violates
-/// an assumption of SentencePiece, which does not check its models and may read out of bounds.
+/// Throws fovea::Error, whose message begins with `file`, when the vocabulary exceeds a limit or
+/// violates an assumption of SentencePiece, which does not check its models and may read out of
+/// bounds.
 void check_vocabulary(const Vocabulary& vocabulary, std::string_view file);
 
 /// A part of check_vocabulary(): checks the compiled replacement rules. Throws unless following

@@ -152,7 +152,7 @@ def test_recall_counts_the_neighbours_that_were_found():
 
 def test_halves_have_photos_of_every_kind():
     kinds = ["a", "b", "a", "b", "a"]
-    assert [(kind, half) for kind, half in zip(kinds, gpu_accuracy.halves(kinds), strict=True)] == [
+    assert [(kind, half) for kind, half in zip(kinds, gpu_accuracy.half_numbers(kinds), strict=True)] == [
         ("a", 0),
         ("b", 0),
         ("a", 1),

@@ -75,4 +75,4 @@ def test_a_step_without_its_result_has_failed(program: pathlib.Path, tmp_path: p
 def test_an_unknown_step_is_refused(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     command = [sys.executable, ROOT / "bench/gpu_day.py", "--out", tmp_path / "day.json", "--fovea", program, "chek"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "there is no step chek" in done.stderr
+    assert done.returncode == 2 and "unknown step: chek" in done.stderr

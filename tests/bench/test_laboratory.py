@@ -219,7 +219,7 @@ def test_planted_causes_and_verdicts_become_tables(stand_in, monkeypatch):
     page = pages()
     assert "| banks | bank conflicts | r | SLOWER | 1.021 | l2 hits 0.500 to 40 |" in page
     assert page.count("| SLOWER | 1.021 |") == 5 and "## Profiles" not in page and "## Comparisons" not in page
-    for b, truth in (("the program beside itself", "SAME"), ("sources that are 2% slower", "SLOWER by 2.00%")):
+    for b, truth in (("the program against itself", "SAME"), ("sources that are 2% slower", "SLOWER by 2.00%")):
         assert f"| gemm_qkv_bf16 | {b} | {truth} | 2 | SLOWER 2 | 1.0210 to 1.0210 |" in page
 
 
@@ -293,9 +293,9 @@ def test_the_first_that_moved_are_of_both_kinds():
     def counters(work, count):
         return [{"name": f"{work} {number}", "work": work} for number in range(count)]
 
-    names = [one["name"] for one in verdicts.first_of(counters(True, 6) + counters(False, 6))]
+    names = [one["name"] for one in verdicts.leading_counters(counters(True, 6) + counters(False, 6))]
     assert names == ["True 0", "True 1", "True 2", "False 0", "False 1"]
-    assert len(verdicts.first_of(counters(False, 6))) == 5
+    assert len(verdicts.leading_counters(counters(False, 6))) == 5
 
 
 def test_verdicts_are_of_every_card_and_of_nothing_that_is_not_what_it_is_called(stand_in, tmp_path):
@@ -305,7 +305,7 @@ def test_verdicts_are_of_every_card_and_of_nothing_that_is_not_what_it_is_called
     (tmp_path / "off").mkdir()
     off = program_of(tmp_path / "off", slower=1.05e-4)
     place, told = run_gpu(off, "verdicts", "profiles", "--cards", "pool", code=1)
-    assert "nothing came nearer to 2% than 5.00%" in told
+    assert "cannot reach a slow-down of 2%" in told and "the closest was 5.00%" in told
     assert [path.name for path in place.with_suffix("").rglob("*.json")] == ["pool.json"]  # of profiles
 
 
@@ -341,13 +341,13 @@ def test_a_command_that_leaves_nothing_has_failed(stand_in):
 
 def test_what_did_not_end_is_partial_and_leaves_nothing_running(stand_in, monkeypatch):
     place, told = run_gpu(stand_in, "evolve", "--evolve", "hangs", "--evolve", "crashes", "--seconds", "4", code=1)
-    assert "failed (no end within 4 s) and left ledger.jsonl" in told and ended(stand_in)
-    for number, why in ((1, "no end within 4 s"), (2, "exit code 3")):
+    assert "failed (timed out after 4 s) and left ledger.jsonl" in told and ended(stand_in)
+    for number, why in ((1, "timed out after 4 s"), (2, "exit code 3")):
         lines = (place.with_suffix("") / f"evolve/{number}.jsonl").read_text().splitlines()
         assert [json.loads(line)["kind"] for line in lines] == ["run", "candidate"]
         assert json.loads(lines[0])["partial"] == why
     monkeypatch.setattr(docs, "RESULTS", place.parent.parent)
-    assert "2026-11-24 at c0ffee, stopped early: no end within 4 s, 3 commits ago |" in pages()
+    assert "2026-11-24 at c0ffee, stopped early: timed out after 4 s, 3 commits ago |" in pages()
 
 
 def test_gates_that_are_stopped_keep_what_they_measured(stand_in):
@@ -386,7 +386,8 @@ def test_answers_are_judged_and_become_a_table(fovea_bin, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    "words, told", [(["bench"], "--model is needed"), (["evolve"], "needs --evolve"), (["gate"], "no section gate")]
+    "words, told",
+    [(["bench"], "--model is required"), (["evolve"], "needs --evolve"), (["gate"], "unknown section: gate")],
 )
 def test_what_is_missing_is_told_before_anything_runs(stand_in, words, told):
     assert told in run_gpu(stand_in, *words, code=2)[1]
@@ -442,7 +443,7 @@ def test_within_a_day_the_tenth_run_is_after_the_second(tmp_path):
 def test_what_is_no_result_is_named(tmp_path, name, text):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / name).write_text(text)
-    with pytest.raises(SystemExit, match=f"run/{name} is no result"):
+    with pytest.raises(SystemExit, match=f"run/{name} is not a valid result"):
         docs.documents(tmp_path)
 
 

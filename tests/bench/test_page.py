@@ -185,15 +185,15 @@ def test_what_cannot_be_read_is_named(folder):
     os.mkfifo(folder.path / "pipe.json")
     (folder.path / "below" / "again").symlink_to(folder.path)
     (folder.path / "closed").mkdir(mode=0)
-    for name, told in (("none", "/none: there is no such file or folder"), ("loop.json", "/loop.json: "), ("n" * 300,
-    "nnn: "), ("pipe.json", "it is no file"),
+    for name, told in (("none", "/none: no such file or folder"), ("loop.json", "/loop.json: "), ("n" * 300,
+    "nnn: "), ("pipe.json", "not a regular file"),
                        ("closed",
                        "no results" if os.geteuid() == 0 else "/closed: this folder cannot be listed")):  # fmt: skip
         with pytest.raises(Damaged, match=told):
             page.page([folder.path / name])
     _, count, left_out = folder.made()
     assert count == 1 and [line for line in left_out if "closed" not in line] == [
-        f"{folder.path}/loop.json: it is no file", f"{folder.path}/pipe.json: it is no file"]  # fmt: skip
+        f"{folder.path}/loop.json: not a regular file", f"{folder.path}/pipe.json: not a regular file"]  # fmt: skip
     (folder.path / "closed").chmod(0o755)
 
 
@@ -216,12 +216,12 @@ def test_a_part_that_is_damaged_takes_no_other_along(folder):
 
 
 @pytest.mark.parametrize("stalls, told", [
-    ('{"math_pipe": 1e308, "wait": 1e308}', "1e308 is nothing that is measured"), ('{"wait": -0.5}',
-    "its &quot;wait&quot; is -0.5, and should be a share from 0 to 1"),
-    ('{"wait": 7}', "and should be a share from 0 to 1"), ('{"wait": 1e-310}', "1e-310 is nothing that is measured"),
-    ('{"wait": NaN}', "NaN is nothing that is measured"), ('{"wait": true}', "and should be a share"),
-    ('{"wait": 1' + "0" * 400 + "}", "is nothing that is measured"), ('{"wait": 1' + "0" * 5000 + "}",
-    "is nothing that is measured"),
+    ('{"math_pipe": 1e308, "wait": 1e308}', "1e308 is not a plausible measurement"), ('{"wait": -0.5}',
+    "its &quot;wait&quot; is -0.5, but must be a share from 0 to 1"),
+    ('{"wait": 7}', "but must be a share from 0 to 1"), ('{"wait": 1e-310}', "1e-310 is not a plausible measurement"),
+    ('{"wait": NaN}', "NaN is not a plausible measurement"), ('{"wait": true}', "but must be a share"),
+    ('{"wait": 1' + "0" * 400 + "}", "is not a plausible measurement"), ('{"wait": 1' + "0" * 5000 + "}",
+    "is not a plausible measurement"),
 ])  # fmt: skip
 def test_what_nothing_measures_is_left_out(folder, stalls, told):
     text = json.dumps(on_day(2, **PROFILE)).replace(json.dumps(PROFILE["stalls"]), stalls)
@@ -355,7 +355,7 @@ def test_every_committed_result_is_shown_whole():
 def test_a_shape_is_asked_of_every_part():
     with pytest.raises(Damaged, match='it has no "b"'):
         shapes.check({"a": 1}, {"a": "number", "b": "text"})
-    with pytest.raises(Damaged, match='its "c" is no list'):
+    with pytest.raises(Damaged, match='its "c" must be a list'):
         shapes.check({"c": 1}, {"c?": ["text"]})
     shapes.check({"c": None, "more": object()}, {"c?": ["text"]})
 
@@ -369,7 +369,7 @@ def test_the_command_replaces_a_page_and_no_other_file(folder):
     done = run(folder.path)
     assert (
         done.returncode == 1
-        and "this file is no page of Fovea" in done.stderr
+        and "was not written by Fovea" in done.stderr
         and (folder.path / "out.html").read_text() == "mine"
     )
     done = run(folder.path, "--overwrite")
@@ -377,4 +377,4 @@ def test_the_command_replaces_a_page_and_no_other_file(folder):
     assert run(folder.path).returncode == 0  # its own page
     assert sorted(path.name for path in folder.path.iterdir()) == ["below", "bench.json", "cut.json", "out.html"]
     done = run(folder.path / "none")
-    assert done.returncode == 1 and "none: there is no such file" in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 1 and "none: no such file" in done.stderr and "Traceback" not in done.stderr

@@ -86,7 +86,7 @@ def test_a_ledger_may_be_large_and_its_last_line_bad(folder):
     assert (
         len(left_out) == 2
         and "evolve.jsonl: line 2: not JSON" in left_out[0]
-        and "long.jsonl: line 2 has more than 4194304 bytes" in left_out[1]
+        and "long.jsonl: line 2 is longer than 4194304 bytes" in left_out[1]
     )
 
 
@@ -107,4 +107,4 @@ def test_a_number_that_is_none_of_a_candidate_is_left_out(folder):
             "evolve.jsonl": ledger({"kind": "candidate", "number": 1e20, "generation": 1}),
         }
     )
-    assert "its &quot;number&quot; is 1e+20, and should be a whole number" in folder.html()
+    assert "its &quot;number&quot; is 1e+20, but must be a whole number" in folder.html()

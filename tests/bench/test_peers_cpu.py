@@ -48,8 +48,8 @@ def test_engines_are_compared_and_timed_and_those_that_fail_are_skipped_with_a_r
         "0",
     )
     reasons = {(row["engine"], row["precision"]): row["skipped"] for row in result["results"] if "skipped" in row}
-    assert reasons["torch.compile", "fp32"] == "--skip left it out" and reasons["fovea", "int8"]
-    assert reasons["transformers eager", "int8"] == "only its fp32 and bf16 are measured"
+    assert reasons["torch.compile", "fp32"] == "excluded by --skip" and reasons["fovea", "int8"]
+    assert reasons["transformers eager", "int8"] == "measured only in fp32 and bf16"
     assert {name for name, _ in reasons} == {
         "fovea",
         "fovea throughput",
@@ -62,7 +62,7 @@ def test_engines_are_compared_and_timed_and_those_that_fail_are_skipped_with_a_r
         assert len(row["rounds"]) == 2 and row["images_per_second"] > 0 and row["minimum_cosine"] > 0.99999
     assert "skipped fovea fp32: " in told  # there is no encoder_bench where it was told to look
     assert "skipped fovea int8: " in told  # nobody has calibrated this model
-    assert "skipped transformers eager int8: only its fp32 and bf16 are measured" in told
+    assert "skipped transformers eager int8: measured only in fp32 and bf16" in told
     assert "accuracy" not in result
 
 

@@ -161,7 +161,7 @@ def test_what_is_too_old_is_named_and_not_shown(aged, monkeypatch):
 def test_a_result_of_no_commit_of_this_history_ends_it(aged, monkeypatch):
     aged("zen", "image", {"image": IMAGE}, 1)
     monkeypatch.setattr(ages, "commits", lambda measured, until, folders: None)
-    with pytest.raises(SystemExit, match="measured at commit c0, which is none before then"):
+    with pytest.raises(SystemExit, match="measured at commit c0, which is not an ancestor of then"):
         page("then")
 
 
@@ -171,12 +171,12 @@ def test_commits_that_are_none_have_no_age(commit):
 
 
 def test_a_name_without_a_limit_ends_it():
-    with pytest.raises(SystemExit, match="does not say how old `novelty` may be on a CPU"):
+    with pytest.raises(SystemExit, match="gives no age limit for `novelty` on a CPU"):
         ages.age("novelty", {"commit": "abc"}, "HEAD")
 
 
 def test_every_section_has_a_limit():
-    known = {name for _, name in ages.limits()}
+    known = {name for _, name in ages.age_limits()}
     assert set(sections.SECTIONS) | set(docs.LABORATORY) | {"gate_record"} <= known
 
 
@@ -402,11 +402,11 @@ def test_missed_gates_and_longer_times_are_told():
         {"card": "attention", "case": "b1", "peer": "cuDNN", "reading": 0.65, "limit": 0.9}
     ]
     assert [one["what"] for one in found["slower"]] == ["attention b1"] and len(found["not_judged"]) == 1
-    text = speed_gates.told(kernels)
+    text = speed_gates.describe(kernels)
     for part in ("1 of 2 cases reach all", "attention b1 misses: 0.65x of cuDNN, at least 0.90x asked", "1 of 3 times are more than 5% longer",
                  "attention b1: +40.0%, cuDNN 9 +1.0% (2026.json)", "Not judged: pool b1, there is no earlier figure of it"):  # fmt: skip
         assert part in text
-    assert speed_gates.told({"figures": [{"card": "pool"}]}) == ""
+    assert speed_gates.describe({"figures": [{"card": "pool"}]}) == ""
 
 
 def test_times_are_compared_with_the_results_of_the_same_gpu_but_with_no_own(tmp_path, monkeypatch):
@@ -477,7 +477,7 @@ def checked(aged, tmp_path_factory, monkeypatch):
         "commits",
         lambda measured, until, folders: counted(measured, "then" if until == commit else until, folders),
     )
-    monkeypatch.setattr(ages, "base", lambda: commit)
+    monkeypatch.setattr(ages, "base_commit", lambda: commit)
     monkeypatch.setattr(ages, "git", lambda *words: type("Done", (), {"returncode": 0}))
     for name, value in (("ROOT", ""), ("PAGE", "performance.md"), ("MACHINES", "performance"), ("PLOTS", "plots"), ("GUIDE", "gpu.md"),
                         ("README", "README.md"), ("RECORDS", "records")):  # fmt: skip
@@ -489,11 +489,11 @@ def checked(aged, tmp_path_factory, monkeypatch):
 
 
 @pytest.mark.parametrize("name, told", [
-    ("performance.md", "performance.md is not what bench/results/ says"),
-    ("performance/nvidia-x.md", "performance/nvidia-x.md is not what bench/results/ says"),
-    ("plots/encoder-nvidia-x.svg", "plots/encoder-nvidia-x.svg is not what"), ("README.md", "README.md is not what"),
-    ("performance/gone.md", "performance/gone.md is nothing that bench/report writes"),
-    ("plots/gone.svg", "plots/gone.svg is nothing that bench/report writes"),
+    ("performance.md", "performance.md does not match bench/results/"),
+    ("performance/nvidia-x.md", "performance/nvidia-x.md does not match bench/results/"),
+    ("plots/encoder-nvidia-x.svg", "plots/encoder-nvidia-x.svg does not match"), ("README.md", "README.md does not match"),
+    ("performance/gone.md", "performance/gone.md was not written by bench/report"),
+    ("plots/gone.svg", "plots/gone.svg was not written by bench/report"),
 ])  # fmt: skip
 def test_a_document_that_the_results_do_not_say_fails_the_check(checked, capsys, name, told):
     path = checked / name
@@ -504,4 +504,6 @@ def test_a_document_that_the_results_do_not_say_fails_the_check(checked, capsys,
 
 def test_what_is_overdue_fails_the_check(checked, capsys, monkeypatch):
     monkeypatch.setattr(ages, "commits", lambda measured, until, folders: 51 if until == "HEAD" else 3)
-    assert docs.check() == 1 and "shows what is too old by now: nvidia-x: the encoder" in capsys.readouterr().out
+    assert (
+        docs.check() == 1 and "shows a result that has become too old: nvidia-x: the encoder" in capsys.readouterr().out
+    )

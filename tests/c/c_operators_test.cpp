@@ -329,7 +329,7 @@ TYPED_TEST(OperatorTest, LayerNorm) {
   std::vector<double> want(rows.size());
   for (std::size_t row = 0; row < kRows; ++row) {
     const auto values = std::span<const double>(rows).subspan(row * kWidth, kWidth);
-    reference::normalise_row<double>(values, reference::moments_of<double>(values), args.eps,
+    reference::normalise_row<double>(values, reference::row_moments<double>(values), args.eps,
                                      std::span(weight), std::span(bias),
                                      std::span(want).subspan(row * kWidth, kWidth));
   }
@@ -397,14 +397,14 @@ TEST(Operators, RefuseWhatMakesNoSense) {
         << fovea_last_error();
   };
   refused([](auto& args) { args.keys = 0; }, "a size of 0");
-  refused([](auto& args) { args.heads = 3, args.kv_heads = 2; }, "no multiple");
-  refused([](auto& args) { args.v = nullptr; }, "no memory");
+  refused([](auto& args) { args.heads = 3, args.kv_heads = 2; }, "not a multiple");
+  refused([](auto& args) { args.v = nullptr; }, "an operand is NULL");
   refused([](auto& args) { args.scale = 0; }, "not positive");
   refused([](auto& args) { args.scale = NAN; }, "not positive");
   refused([](auto& args) { args.type = FOVEA_I8; }, "f16, bf16 or f32");
   refused([](auto& args) { args.type = 77; }, "f16, bf16 or f32");
-  refused([](auto& args) { args.causal = 3; }, "unknown mask");
-  refused([](auto& args) { args.level = FOVEA_LEVEL_MMA; }, "kernels of GPUs");
+  refused([](auto& args) { args.causal = 3; }, "invalid fovea_causal");
+  refused([](auto& args) { args.level = FOVEA_LEVEL_MMA; }, "levels select GPU kernels");
   const std::int32_t offsets[2] = {0, 8};
   refused([&](auto& args) { args.cu_seqlens_k = offsets; }, "both queries and keys");
 
@@ -419,7 +419,7 @@ TEST(Operators, RefuseWhatMakesNoSense) {
   EXPECT_EQ(fovea_attention(&good, &nowhere), FOVEA_FAILED);
   fovea_attention_choice choice{};
   EXPECT_EQ(fovea_attention_choose(&good, &kHost, &choice), FOVEA_FAILED);
-  EXPECT_NE(std::string_view(fovea_last_error()).find("GPUs only"), std::string_view::npos);
+  EXPECT_NE(std::string_view(fovea_last_error()).find("on a GPU only"), std::string_view::npos);
 }
 
 TEST(Kernels, AreListed) {

@@ -332,8 +332,7 @@ TEST_F(CInterface, WhatNoMemoryHoldsIsToldInWords) {
   fovea_embedding* run = nullptr;
   const auto is_told = [] {
     const std::string message = fovea_last_error();
-    return message == "this is more than memory has room for" ||
-           message.starts_with("there is not enough memory");
+    return message.starts_with("not enough memory");
   };
   EXPECT_EQ(fovea_embed_texts(encoder_.get(), &endless, 1, &options, rows.data()), FOVEA_FAILED);
   EXPECT_TRUE(is_told()) << fovea_last_error();

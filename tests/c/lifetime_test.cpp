@@ -212,8 +212,7 @@ TEST_F(Lifetime, ArgumentsThatAreNotThereAreErrors) {
   refuses(encoder_, &image, 1, nullptr, rows.data(), &run, "options is NULL");
   refuses(encoder_, &image, 1, &kOptions, nullptr, &run, "rows is NULL");
   refuses(encoder_, &image, 1, &kOptions, rows.data(), nullptr, "run is NULL");
-  refuses(encoder_, &image, SIZE_MAX, &kOptions, rows.data(), &run,
-          "more than memory has room for");
+  refuses(encoder_, &image, SIZE_MAX, &kOptions, rows.data(), &run, "not enough memory for");
   const fovea_image empty{
       .kind = FOVEA_IMAGE_ENCODED, .width = 0, .height = 0, .data = nullptr, .size = 10};
   refuses(encoder_, &empty, 1, &kOptions, rows.data(), &run, "the data of image 0 is NULL");

@@ -183,7 +183,7 @@ TEST_F(CSearch, CombinedQueriesAreThoseOfTheCppInterface) {
   EXPECT_EQ(combined, expected);
   EXPECT_NE(fovea_queries_combine(queries.data(), 3, 0, nullptr, nullptr, 0, combined.data()),
             FOVEA_OK);
-  EXPECT_STREQ(fovea_last_error(), "vectors have at least one number, not 0");
+  EXPECT_STREQ(fovea_last_error(), "invalid dimension 0; it must be at least 1");
 }
 
 TEST_F(CSearch, RowsHaveNamesPhotosAndEmbeddings) {

@@ -225,7 +225,7 @@ TEST_F(CTexts, MessagesSayWhatIsWrong) {
   const fovea_text text{.data = "x", .size = 1};
   EXPECT_EQ(fovea_embed_texts(encoder.get(), &text, SIZE_MAX / 8, &kUnit, row.data()),
             FOVEA_FAILED);
-  EXPECT_NE(std::string(fovea_last_error()).find("more than memory"), std::string::npos);
+  EXPECT_NE(std::string(fovea_last_error()).find("not enough memory"), std::string::npos);
 }
 
 TEST_F(CTexts, ModelsWithoutTextsSaySo) {

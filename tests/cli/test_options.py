@@ -121,7 +121,7 @@ def test_wrong_numbers_are_answered_in_words(run_fovea, commands):
         (["-v"], "'-v' is not an option of `fovea`; did you mean -V?"),
         (["similar", "--neigbours", "3"], "did you mean --neighbours"),
         (["."], "'.' is not a command but a folder; to embed it, run `fovea embed MODEL . -o OUT`"),
-        (["kernel"], "a command is missing after `fovea kernel`; there are list, check"),
+        (["kernel"], "a command is missing after `fovea kernel`; the commands are list, check"),
         (["embed", "-o"], "--output needs a value"),
         (["embed", "-o", "a", "-o", "b"], "--output may be given only once"),
         (["kernel", "check", "--json", "x.json"], "--json takes its file after '=': --json=x.json"),
@@ -346,7 +346,7 @@ def test_a_folder_in_brackets_is_no_list(run_fovea, tiny, photos, tmp_path):
     shutil.copytree(tiny, tmp_path / "[m]")
     for model in (["[m]"], ["-m", "[m]"], ["--model=[m]"]):
         assert json.loads(run_fovea("info", *model, "--json", cwd=tmp_path).stdout)["folder"] == "[m]"
-    assert "fewer arguments; [b] cannot be one" in run_fovea("info", tiny, "[b]", code=2).stderr
+    assert "too many arguments for `fovea info`: [b]" in run_fovea("info", tiny, "[b]", code=2).stderr
     assert "must be a whole number, at least 1; '[2]'" in run_fovea("similar", "-k", "[2]", code=2).stderr
 
 
@@ -368,7 +368,7 @@ def test_sizes_and_patterns_are_checked(run_fovea, tiny, photos, tmp_path):
     for size in ("0", "256M", "256mb", "256 MiB", "268435456", "0000000268435456"):
         told("--decode-memory", size, code=0)
     for pattern in ("[", "a[b", "a[b/c]", "[]", "[!]"):
-        assert f'the [ of the pattern "{pattern}" is not closed' in told("--exclude", pattern), pattern
+        assert f'the [ in the pattern "{pattern}" is not closed' in told("--exclude", pattern), pattern
     for pattern in ("\\[", "[]]", "[!]]", "[12].png"):
         told("--exclude", pattern, code=0)
 

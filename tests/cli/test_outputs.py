@@ -245,7 +245,7 @@ def test_arrays_of_a_launch_are_outputs_too(run_fovea, place, photos, tmp_path):
     raw = len(array.read_bytes()) - 128  # without the header of .npy
     for target, more, said in (
         ("new.jpg", (), "has the ending of an image"),
-        ("photo", ("--overwrite",), "is an image, which no output replaces"),
+        ("photo", ("--overwrite",), "is an image, and outputs never replace images"),
         ("same", (f"--json={folder / 'same'}",), "is also the output of --json"),
     ):
         (folder / "photo").write_bytes((photos / "0.png").read_bytes().ljust(raw, b"x")[:raw])
@@ -502,7 +502,7 @@ def test_an_open_file_is_written_to_where_it_is(fovea_bin, model, tmp_path):
     text = log.read_text()
     assert text.startswith("what was there\n{") and text.count('"fovea.info"') == 3
     done = info("<", "/dev/fd/3")
-    assert done.returncode == 2 and "/dev/fd/3: is open for reading alone" in done.stderr
+    assert done.returncode == 2 and "/dev/fd/3: is open for reading only" in done.stderr
     assert log.read_text() == text
     with open(log, "a") as opened:
         place = f"/proc/{os.getpid()}/fd/{opened.fileno()}"

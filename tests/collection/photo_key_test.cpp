@@ -41,7 +41,7 @@ TEST(ContentKeyTest, IsTheBeginningOfTheSum) {
   io::Digest sum;
   sum.add("some bytes");
   EXPECT_EQ(content_key(sum.hex()), sum.wide_head());
-  EXPECT_EQ(content_key(sum.hex()), key_of("some bytes"));
+  EXPECT_EQ(content_key(sum.hex()), name_key("some bytes"));
 }
 
 TEST(ContentKeyTest, RefusesOtherTexts) {

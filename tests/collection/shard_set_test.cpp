@@ -29,11 +29,11 @@ JobIdentity merged(std::uint64_t count, std::vector<std::uint64_t> missing) {
 }
 
 MissingShards find(const std::vector<JobIdentity>& outputs, bool partial) {
-  std::vector<GivenOutput> given;
+  std::vector<ShardOutput> given;
   for (const JobIdentity& identity : outputs) {
     given.push_back({"o" + std::to_string(given.size()), &identity});
   }
-  return find_missing(given, partial);
+  return find_missing_shards(given, partial);
 }
 
 std::string problem(const std::vector<JobIdentity>& outputs, bool partial = false) {
@@ -72,9 +72,9 @@ TEST(FindMissing, NamesThem) {
             "shard 1/2 is missing; shards 0/3 and 1/3 are missing");
   EXPECT_EQ(problem({merged(3, {2}), merged(3, {2})}), "shard 2/3 is missing");
   EXPECT_EQ(problem({shard(0, 2), shard(0, 2), shard(1, 2)}),
-            "shard 1/2 is missing, because shard 0/2 is there 2 times, in o0 and o1");
+            "shard 1/2 is missing, because shard 0/2 occurs 2 times, in o0 and o1");
   EXPECT_EQ(problem({shard(0, 2), shard(0, 2)}, true),
-            "shard 1/2 is missing, because shard 0/2 is there 2 times, in o0 and o1");
+            "shard 1/2 is missing, because shard 0/2 occurs 2 times, in o0 and o1");
   EXPECT_EQ(problem({merged(8, {3, 5})}), "shards 3/8 and 5/8 are missing");
   EXPECT_EQ(find({merged(8, {3, 5}), shard(5, 8)}, true),
             (MissingShards{.count = 8, .numbers = {3}}));

@@ -159,7 +159,7 @@ class CollectionTest : public ::testing::Test {
           io::Digest sum;
           sum.add(text);
           slot.sha256 = sum.hex();
-          slot.known = check.is_known && check.is_known(slot.sha256);
+          slot.is_known = check.is_known && check.is_known(slot.sha256);
         }
         if (text.starts_with('x')) {
           fail("damaged: {}", text);
@@ -175,7 +175,7 @@ class CollectionTest : public ::testing::Test {
   [[nodiscard]] pipeline::Encode encode() const {
     return [this](std::span<const std::uint8_t> pixels, std::span<const PatchGrid> grids,
                   std::span<std::byte> rows, const pipeline::OnComputed& /*on_computed*/) {
-      const std::span<float> out = pipeline::floats_of(rows);
+      const std::span<float> out = pipeline::as_floats(rows);
       computed_ += grids.size();
       for (std::size_t image = 0; image < grids.size(); ++image) {
         float value = 0;

@@ -315,13 +315,13 @@ TEST_F(UpdateTest, OldIndexesWithoutDatesNeedAChecksum) {
     pipeline::JournalLine line = pipeline::parse_journal_line(text);
     if (auto* const file = std::get_if<pipeline::FileRecord>(&line)) {
       file->index_bytes = index.size();
-      file->index_sum = io::Digest::head_of(index);
+      file->index_sum = io::Digest::sha256_head(index);
     }
     journal += pipeline::format_journal_line(line);
   }
   std::ofstream(folder_ / "out/checksums.jsonl") << journal;
   old.state.journal_bytes = journal.size();
-  old.state.journal_sum = io::Digest::head_of(journal);
+  old.state.journal_sum = io::Digest::sha256_head(journal);
   std::ofstream(folder_ / "out/manifest.json") << pipeline::format_manifest(old);
   expect_proven();
   EXPECT_NE(message_of().find("--checksum"), std::string::npos) << message_of();

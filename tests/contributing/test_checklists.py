@@ -182,7 +182,7 @@ def test_family(photos):
 @pytest.mark.nightly
 def test_precision(laboratory):
     with laboratory.addition("precision"):
-        laboratory.make("fovea")
+        laboratory.make("fovea", "fovea_c")
         laboratory.write_options()
         laboratory.check_touched("precision")
         assert re.search(r"--precision auto\|\S+\|twin\b", laboratory.fovea("embed", "--help"))

@@ -214,7 +214,7 @@ TEST_P(EightBitsTest, TilesGiveTheSameIntegersOnEveryInstructionSet) {
       b.view.as<std::int8_t>()[i] =
           static_cast<std::int8_t>((i / kDepth % 2 == 0 ? 1 : -1) * sign * 127);
     }
-    const std::int64_t units = units_of(kernel, kDepth);
+    const std::int64_t units = unit_count(kernel, kDepth);
     AlignedBuffer<std::byte> scratch;
     AlignedBuffer<Unit> panel(static_cast<std::size_t>(panels_size(kernel, kernel.columns, units)));
     pack_columns(kernel, {b.view.data, DType::kI8, kDepth, kernel.columns, kDepth}, scratch,

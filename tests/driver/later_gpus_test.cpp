@@ -104,7 +104,7 @@ TEST_F(LaterGpus, HaveAttentionWithoutHoppersKernels) {
   const std::unique_ptr<Device> device = open_cuda_device(0);
   for (const AttentionPlan& plan : attention_plans(
            ops::packed_attention(4, 196, 12, 64, 0.125, DType::kBF16), device->info())) {
-    EXPECT_EQ(level_of(plan), AttentionLevel::kMma) << to_string(plan);
+    EXPECT_EQ(plan_level(plan), AttentionLevel::kMma) << to_string(plan);
     const KernelImage* const image =
         find_kernel_image(kernel_of(plan, DType::kBF16), device->info().arch());
     ASSERT_NE(image, nullptr) << to_string(plan);

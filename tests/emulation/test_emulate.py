@@ -213,7 +213,7 @@ def test_files_are_read_and_written(run_fovea, example):
     done = run_fovea("emulate", example / "saxpy.ptx", "--launch", example / "launch.json", code=2)
     assert (
         "launch.json: buffers.x.content.file: " in done.stderr
-        and "its elements are <f4, and f16 is wanted" in done.stderr
+        and "the file's elements are <f4 instead of f16" in done.stderr
     )
 
 
@@ -292,7 +292,7 @@ def test_structs(emulate):
     assert emulate(FIELDS, launch)["clean"]
     fields[2]["at"] = 17
     message = emulate(FIELDS, launch, code=2)
-    assert "launch.json: launch.arguments[0].struct[2]: it ends beyond the 24 bytes of the struct" in message
+    assert "launch.json: launch.arguments[0].struct[2]: the member ends beyond the 24 bytes of the struct" in message
 
 
 def test_a_trace_says_what_ran(run_fovea, emulate, tmp_path):
@@ -327,7 +327,7 @@ def test_a_kernel_that_never_ends(emulate):
 @pytest.mark.parametrize("option", [("--trace", "trace.txt"), ("--schedules", "5")])
 def test_options_of_runs_need_a_launch(run_fovea, example, option):
     message = run_fovea("emulate", example / "saxpy.ptx", *option, code=2).stderr
-    assert f"{option[0]} applies to --launch alone" in message
+    assert f"{option[0]} has no effect without --launch" in message
     listed = run_fovea("emulate", example / "saxpy.ptx", env={"FOVEA_SCHEDULES": "5"}).stdout
     assert listed.startswith("saxpy(")  # a variable is ignored where it does not apply
 
@@ -347,8 +347,8 @@ def test_kernels_are_listed_and_named(run_fovea, example, tmp_path):
     for name in ("_ZN1a4workILi2EEEvv", "a::work<1>", "other"):
         run_fovea(*command, "--kernel", name)
     for name, said in {
-        "a::work": "2 kernels called a::work; name one of",
-        "": "has 3 kernels; name one of a::work<1>",
+        "a::work": "2 kernels called a::work; choose one of",
+        "": "has 3 kernels; choose one of a::work<1>",
         "othr": "did you mean other?",
     }.items():
         assert said in run_fovea(*command, "--kernel", name, code=2).stderr
@@ -357,13 +357,13 @@ def test_kernels_are_listed_and_named(run_fovea, example, tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"arguments": []}, "launch.arguments: there are 0 arguments, but reverse has 1 parameters"),
-        ({"arguments": [{"s32": 1}]}, "launch.arguments[0]: it has 4 bytes, but the parameter to has 8"),
+        ({"arguments": []}, "launch.arguments: got 0 arguments, but reverse has 1 parameters"),
+        ({"arguments": [{"s32": 1}]}, "launch.arguments[0]: the argument has 4 bytes, but the parameter to has 8"),
         ({"kernel": "revers"}, "launch.kernel: "),
-        ({"block": 2048}, "2048 threads in a block"),
+        ({"block": 2048}, "a block must have 1 to 1024 threads, got 2048"),
         ({"cluster": 2}, "1x1x1 blocks cannot be divided into clusters of 2x1x1"),
-        ({"shared_bytes": 300000}, "bytes of shared memory; at most"),
-        ({"arguments": [{"tensor_map": {"buffer": "y", "box": [257]}}]}, "launch.arguments[0]: it has 128 bytes"),
+        ({"shared_bytes": 300000}, "bytes of shared memory, got "),
+        ({"arguments": [{"tensor_map": {"buffer": "y", "box": [257]}}]}, "launch.arguments[0]: the argument has 128 bytes"),
     ],
 )
 def test_what_does_not_fit_the_kernel(emulate, change, said):

@@ -73,7 +73,7 @@ def test_a_launch_file_names_files_below_its_folder_alone(emulate, elsewhere, tm
         "in/../../secret.npy": "is not below the launch file's folder",
         "in/link/secret.npy": "in/link",
         "in/absent/secret.npy": "there is no such folder",
-        "in/": "names no file",
+        "in/": "is not the name of a file",
     }
     for name, told in names.items():
         message = emulate(PLAIN, launch(name), code=2)
@@ -98,7 +98,7 @@ def test_a_launch_replaces_nothing_but_such_arrays(emulate, tmp_path):
     for name in ("photo", "other.npy"):
         message = emulate(PLAIN, launch_of(ZEROS, {"write": name}), code=2)
         assert f"buffers.y.write: {tmp_path / name}: exists and is not an array" in message
-    assert "is an image, which no output replaces" in emulate(
+    assert "is an image, and outputs never replace images" in emulate(
         PLAIN, launch_of(ZEROS, {"write": "photo"}), "--overwrite", code=2
     )
     assert (tmp_path / "photo").read_bytes() == photo and (tmp_path / "other.npy").read_text() == "notes"
@@ -133,7 +133,7 @@ def test_findings_name_the_buffer_and_the_element(emulate):
     assert "4 bytes before the first element of the buffer y" in before
     assert "element [0] of the buffer y" in message(COPY % ("", "+2"), launch_of(ZEROS))
     unwritten = message(PLAIN, launch_of())
-    assert "was never written" in unwritten and "element [0] of the buffer y" in unwritten
+    assert "uninitialised value" in unwritten and "element [0] of the buffer y" in unwritten
 
 
 def test_an_input_that_nobody_has_filled_is_found(emulate):
@@ -170,16 +170,16 @@ def test_what_a_stranger_sends_takes_no_more_than_a_gigabyte(emulate):
         message = emulate(ptx, launch, "--threads", "1", code=2, preexec_fn=hold_to_little_more)
         assert told in message and "--most-memory" in message and "internal error" not in message, (name, message)
     message = emulate(ENDLESS, launch_of(ZEROS), "--threads", "1", "--most-memory", "64M", code=2)
-    assert "it takes more than 64 MiB of memory; --most-memory allows more" in message
+    assert "needs more than 64 MiB of memory; --most-memory raises the limit" in message
     small = launch_of(ZEROS | {"shape": [1 << 22]})
     small["launch"]["arguments"] = [{"buffer": "x"}, {"buffer": "y"}]
-    assert "--most-memory allows more" in emulate(PLAIN, small, "--most-memory", "12M", code=2)
+    assert "--most-memory raises the limit" in emulate(PLAIN, small, "--most-memory", "12M", code=2)
     assert emulate(PLAIN, small, "--most-memory", "128M")["clean"]
     # A variable of a module is counted once, 80 MB and as many to say which of them were written, and once more in a
     # run's copy.
     variable = PLAIN.replace(".visible", ".visible .global .align 4 .b8 large[80000000];\n.visible", 1)
     assert emulate(variable, launch_of(ZEROS), "--most-memory", "400M")["clean"]
-    assert "--most-memory allows more" in emulate(variable, launch_of(ZEROS), "--most-memory", "240M", code=2)
+    assert "--most-memory raises the limit" in emulate(variable, launch_of(ZEROS), "--most-memory", "240M", code=2)
 
 
 def test_strides_of_a_tensor_map_do_not_wrap(emulate):

@@ -62,7 +62,7 @@ TEST_F(GridsTest, GridsThatOverlapHaveOrderOnlyOnceOneHasWaited) {
   EXPECT_EQ(read(second, 1, 4), kClean);
   EXPECT_EQ(write(second, 1, 68), kClean);
   EXPECT_EQ(read(second, 2, 4), ConflictKind::kUnordered);  // another warp, which has not
-  Meeting meeting;
+  SyncPoint meeting;
   second.arrive(1, meeting);
   meeting.complete();
   second.wait(2, meeting);
@@ -145,7 +145,7 @@ TEST_F(GridsTest, EveryReaderCounts) {
         EXPECT_EQ(read(one, warp, at), kClean);
       }
     }
-    Meeting meeting;
+    SyncPoint meeting;
     for (Actor warp = 2; warp <= 6; ++warp) {
       if (warp != missing) {
         one.arrive(warp, meeting);

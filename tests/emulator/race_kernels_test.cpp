@@ -114,7 +114,7 @@ READS:
                                 : "reads shared memory at 0x440, which another access has written"),
         std::string::npos)
         << finding.text();
-    EXPECT_NE(finding.text().find("; the earlier one: test: "), std::string::npos);
+    EXPECT_NE(finding.text().find("; earlier access: test: "), std::string::npos);
   }
   EXPECT_TRUE(has_read_first && has_written_first);
 }

@@ -28,11 +28,11 @@ class RacesTest : public ::testing::Test {
   Found read_async(Actor warp, GroupKind kind, std::uint64_t at = 0) {
     return kind_of(shared_.read(cluster_.async_view(warp, 9, kind, true), at, 4));
   }
-  Found write_async(Actor warp, const MbarrierMeeting& mbarrier, std::uint64_t at = 0) {
+  Found write_async(Actor warp, const MbarrierSync& mbarrier, std::uint64_t at = 0) {
     return kind_of(shared_.write(cluster_.async_view(warp, 9, mbarrier, true), at, 4));
   }
   void pass(Actor from, Actor to) {
-    Meeting meeting;
+    SyncPoint meeting;
     cluster_.arrive(from, meeting);
     meeting.complete();
     cluster_.wait(to, meeting);
@@ -55,12 +55,12 @@ TEST_F(RacesTest, WarpsThatHaveNotMetRace) {
   EXPECT_EQ(conflict->kind, ConflictKind::kUnordered);
   EXPECT_TRUE(conflict->is_other_write);
   EXPECT_EQ(warp_of(conflict->other), 1U);
-  EXPECT_EQ(operation_of(conflict->other), 8U);
+  EXPECT_EQ(operation_number(conflict->other), 8U);
   EXPECT_EQ(write(1), ConflictKind::kUnordered);  // 2 has read it
 }
 
 TEST_F(RacesTest, WhatFollowsAnArrivalIsNotBrought) {
-  Meeting meeting;
+  SyncPoint meeting;
   cluster_.arrive(1, meeting);
   EXPECT_EQ(write(1), kClean);
   meeting.complete();
@@ -78,7 +78,7 @@ TEST_F(RacesTest, OrderIsPassedOn) {
 
 TEST_F(RacesTest, OnlyThoseWhoWaitTakeWhatANamedBarrierBrings) {
   EXPECT_EQ(write(1), kClean);
-  Meeting meeting;
+  SyncPoint meeting;
   cluster_.arrive(1, meeting);
   cluster_.arrive(2, meeting);
   meeting.waiting = {2};
@@ -123,26 +123,26 @@ TEST_F(RacesTest, TheAsynchronousProxyNeedsAFence) {
 }
 
 TEST_F(RacesTest, CopiesUnderAnMbarrierAreThereWhenItsPhaseEnds) {
-  MbarrierMeeting full;
-  MbarrierMeeting empty;
+  MbarrierSync full;
+  MbarrierSync empty;
   cluster_.init(1, 1, full);
   cluster_.init(1, 1, empty);
   EXPECT_EQ(write_async(1, full), kClean);
   EXPECT_EQ(write_async(1, full), ConflictKind::kUnordered);  // twice in a phase
   full.complete();
   EXPECT_EQ(read(2), ConflictKind::kUnordered);  // it has not asked
-  cluster_.wait(2, full.meeting);
+  cluster_.wait(2, full.sync_point);
   EXPECT_EQ(read(2), kClean);
   EXPECT_EQ(read_async(2, GroupKind::kProduct), kClean);  // without a fence
   // The stage is used again once all who have read it say so.
   const std::uint32_t group = cluster_.commit(2, GroupKind::kProduct);
-  cluster_.arrive(2, empty.meeting);
+  cluster_.arrive(2, empty.sync_point);
   empty.complete();
-  cluster_.wait(1, empty.meeting);
+  cluster_.wait(1, empty.sync_point);
   EXPECT_EQ(write_async(1, full), ConflictKind::kUnordered);  // the product goes on
   EXPECT_EQ(write_async(1, full, 64), kClean);
   full.complete();
-  cluster_.wait(2, full.meeting);
+  cluster_.wait(2, full.sync_point);
   EXPECT_EQ(read(2, 64), kClean);
   EXPECT_EQ(read_async(2, GroupKind::kProduct, 64), kClean);
   cluster_.wait_groups(2, GroupKind::kProduct, group + 1);
@@ -150,20 +150,20 @@ TEST_F(RacesTest, CopiesUnderAnMbarrierAreThereWhenItsPhaseEnds) {
 }
 
 TEST_F(RacesTest, AStageIsUsedAgain) {
-  MbarrierMeeting full;
-  MbarrierMeeting empty;
+  MbarrierSync full;
+  MbarrierSync empty;
   cluster_.init(1, 1, full);
   cluster_.init(1, 1, empty);
   for (int i = 0; i < 5; ++i) {
     ASSERT_EQ(write_async(1, full), kClean);
     full.complete();
-    cluster_.wait(2, full.meeting);
+    cluster_.wait(2, full.sync_point);
     ASSERT_EQ(read(2), kClean);
     ASSERT_EQ(read_async(2, GroupKind::kProduct), kClean);
     cluster_.wait_groups(2, GroupKind::kProduct, cluster_.commit(2, GroupKind::kProduct));
-    cluster_.arrive(2, empty.meeting);
+    cluster_.arrive(2, empty.sync_point);
     empty.complete();
-    cluster_.wait(1, empty.meeting);
+    cluster_.wait(1, empty.sync_point);
   }
 }
 
@@ -202,7 +202,7 @@ TEST_F(RacesTest, TheWarpsOfAWarpgroupWaitForItsProducts) {
 TEST_F(RacesTest, CopiesAreNobodysUntilTheyAreSettled) {
   EXPECT_EQ(kind_of(shared_.write(cluster_.copy_view(1, 3), 0, 16)), kClean);
   EXPECT_EQ(read(1, 4), ConflictKind::kUnordered);
-  shared_.settle(cluster_.settled(1, 3), 0, 16);
+  shared_.settle(cluster_.settled_access(1, 3), 0, 16);
   EXPECT_EQ(read(1, 4), kClean);
   EXPECT_EQ(read(2, 4), ConflictKind::kUnordered);
   pass(1, 2);
@@ -227,7 +227,7 @@ TEST_F(RacesTest, BytesOfAWordAreToldApart) {
 }
 
 TEST_F(RacesTest, MbarriersBeginBeforeTheyAreUsed) {
-  MbarrierMeeting mbarrier;
+  MbarrierSync mbarrier;
   cluster_.init(1, 1, mbarrier);
   EXPECT_TRUE(cluster_.is_initialized(1, mbarrier, false));
   EXPECT_FALSE(cluster_.is_initialized(1, mbarrier, true));
@@ -236,7 +236,7 @@ TEST_F(RacesTest, MbarriersBeginBeforeTheyAreUsed) {
   EXPECT_EQ(write(1), kClean);
   cluster_.fence_init(1);
   EXPECT_TRUE(cluster_.is_initialized(1, mbarrier, true));
-  Meeting meeting;
+  SyncPoint meeting;
   cluster_.arrive_relaxed(1, meeting);
   meeting.complete();
   cluster_.wait(2, meeting);
@@ -247,7 +247,7 @@ TEST_F(RacesTest, MbarriersBeginBeforeTheyAreUsed) {
   pass(1, 3);
   EXPECT_TRUE(cluster_.is_initialized(3, mbarrier, true));
   // A later one is not covered.
-  MbarrierMeeting later;
+  MbarrierSync later;
   cluster_.init(1, 1, later);
   pass(1, 4);
   EXPECT_TRUE(cluster_.is_initialized(4, later, false));
@@ -258,13 +258,13 @@ TEST_F(RacesTest, MbarriersBeginBeforeTheyAreUsed) {
 
 TEST_F(RacesTest, LanesThatHavePartedRaceUntilTheyMeet) {
   EXPECT_EQ(write(1, 0), kClean);
-  const auto one = cluster_.part(1, 0);
-  const auto other = cluster_.part(1, 0);
+  const auto one = cluster_.create_fragment(1, 0);
+  const auto other = cluster_.create_fragment(1, 0);
   cluster_.run_fragment(1, one);
   EXPECT_EQ(read(1, 0), kClean);
   EXPECT_EQ(write(1, 4), kClean);
-  const auto first = cluster_.part(1, one);
-  const auto second = cluster_.part(1, one);
+  const auto first = cluster_.create_fragment(1, one);
+  const auto second = cluster_.create_fragment(1, one);
   cluster_.run_fragment(1, first);
   EXPECT_EQ(write(1, 4), kClean);  // after what its lanes did before they parted
   EXPECT_EQ(write(1, 8), kClean);
@@ -274,15 +274,15 @@ TEST_F(RacesTest, LanesThatHavePartedRaceUntilTheyMeet) {
   cluster_.run_fragment(1, other);
   EXPECT_EQ(read(1, 12), ConflictKind::kUnordered);
   EXPECT_EQ(read(1, 4), ConflictKind::kUnordered);
-  cluster_.join(1, first, one);
-  cluster_.join(1, second, one);
+  cluster_.join_fragment(1, first, one);
+  cluster_.join_fragment(1, second, one);
   cluster_.run_fragment(1, one);
   EXPECT_EQ(write(1, 8), kClean);
   EXPECT_EQ(write(1, 12), ConflictKind::kUnordered);  // `other` has read it
   cluster_.run_fragment(1, other);
   EXPECT_EQ(write(1, 8), ConflictKind::kUnordered);
-  cluster_.join(1, one, 0);
-  cluster_.join(1, other, 0);
+  cluster_.join_fragment(1, one, 0);
+  cluster_.join_fragment(1, other, 0);
   cluster_.run_fragment(1, 0);
   EXPECT_EQ(write(1, 12), kClean);
   EXPECT_EQ(write(1, 4), kClean);
@@ -290,15 +290,15 @@ TEST_F(RacesTest, LanesThatHavePartedRaceUntilTheyMeet) {
 
 // A split that goes on as a fragment of its own beside one that has left it.
 TEST_F(RacesTest, FragmentsOfFragmentsMeetToo) {
-  const auto left = cluster_.part(1, 0);
-  const auto right = cluster_.part(1, 0);
+  const auto left = cluster_.create_fragment(1, 0);
+  const auto right = cluster_.create_fragment(1, 0);
   cluster_.run_fragment(1, left);
   EXPECT_EQ(write(1, 0), kClean);
-  const auto stays = cluster_.part(1, left);
-  const auto leaves = cluster_.part(1, left);
+  const auto stays = cluster_.create_fragment(1, left);
+  const auto leaves = cluster_.create_fragment(1, left);
   cluster_.run_fragment(1, stays);
   EXPECT_EQ(write(1, 4), kClean);
-  cluster_.join(1, stays, 0);
+  cluster_.join_fragment(1, stays, 0);
   cluster_.run_fragment(1, leaves);
   EXPECT_EQ(read(1, 0), kClean);
   EXPECT_EQ(read(1, 4), ConflictKind::kUnordered);

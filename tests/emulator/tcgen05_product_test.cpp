@@ -281,9 +281,11 @@ TEST(Tcgen05Product, RefusesScalesThatDiffer) {
     word = (word & 0xFFFFFF00) | 7;
     memories.tensor[0][tensor_place(5, column + 1)] &= 0xFFFFFF00;
     memories.tensor[0][tensor_place(32 + 5, column + 1)] &= 0xFFFFFF00;
-    EXPECT_EQ(multiply(memories.product, std::span(memory).first(1)).reason,
-              fmt::format("{}'s scale of line 37 is 0 in lanes from 0 on, and 7 from 64 on",
-                          column == UmmaMemories::kColumnOfScalesOfA ? 'A' : 'B'));
+    EXPECT_EQ(
+        multiply(memories.product, std::span(memory).first(1)).reason,
+        fmt::format(
+            "the copies of {}'s scale of line 37 differ: 0 in lanes from 0 on, but 7 from 64 on",
+            column == UmmaMemories::kColumnOfScalesOfA ? 'A' : 'B'));
   }
 }
 
@@ -302,7 +304,7 @@ TEST(Tcgen05Product, RefusesPlacesThatAreNotThere) {
   UmmaCase halved = scaled_case();
   halved.blocks = 2;
   EXPECT_EQ(wrong({}, [](UmmaProduct& product) { product.d = 449; }),
-            "D: 64 columns from 449 on, but there are only 512");
+            "D: 64 columns from column 449 on exceed the 512 columns of tensor memory");
   EXPECT_EQ(wrong({}, [](UmmaProduct& product) { product.d = 16U << 16U; }),
             "D: the first lane is 16, but must be 0");
   EXPECT_EQ(wrong(small, [](UmmaProduct& product) { product.d = 16U << 16U; }), "");
@@ -311,15 +313,15 @@ TEST(Tcgen05Product, RefusesPlacesThatAreNotThere) {
   EXPECT_EQ(wrong(in_tensor_memory, [](UmmaProduct& product) { product.d = 16U << 16U; }),
             "A's first lane is 0, but D's is 16");
   EXPECT_EQ(wrong(in_tensor_memory, [](UmmaProduct& product) { product.a = 505; }),
-            "A: 8 columns from 505 on, but there are only 512");
+            "A: 8 columns from column 505 on exceed the 512 columns of tensor memory");
   EXPECT_EQ(wrong(scaled_case(), [](UmmaProduct& product) { product.scale_a = 509; }),
-            "A's scales: 4 columns from 509 on, but there are only 512");
+            "A's scales: 4 columns from column 509 on exceed the 512 columns of tensor memory");
   EXPECT_EQ(wrong(scaled_case(), [](UmmaProduct& product) { product.scale_b = 1U << 16U; }),
             "B's scales: the first lane is 1, but must be 0");
   EXPECT_EQ(wrong(scaled_case(), [](UmmaProduct& product) { product.scale_b |= 3U << 30U; }), "");
-  EXPECT_EQ(wrong(halved, [](UmmaProduct& product) { product.instruction ^= 12U << 17U; }),
-            "N is 32, and scales of columns that lie in halves of the lanes are supported for "
-            "multiples of 64 alone");
+  EXPECT_EQ(
+      wrong(halved, [](UmmaProduct& product) { product.instruction ^= 12U << 17U; }),
+      "N is 32, but must be a multiple of 64 where scales are split over halves of the lanes");
   EXPECT_EQ(wrong({}, [](UmmaProduct& product) { product.instruction |= 1U << 6U; }),
             "the instruction descriptor 0x8100050: its reserved bits 0x40 must be 0");
   EXPECT_EQ(wrong({}, [](UmmaProduct& product) { product.a ^= 1ULL << 46U; }).substr(0, 15),

@@ -70,9 +70,9 @@ TEST(TensorMapTest, TakesWhatTheDriverTakes) {
 
 TEST(TensorMapTest, RefusesWhatTheDriverRefuses) {
   EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.rank = 0; }),
-            "tensor map: 0 dimensions; from 1 to 5 are allowed");
+            "tensor map: it has 0 dimensions; from 1 to 5 are allowed");
   EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.rank = 6; }),
-            "tensor map: 6 dimensions; from 1 to 5 are allowed");
+            "tensor map: it has 6 dimensions; from 1 to 5 are allowed");
   EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.address = 0x1008; }),
             "tensor map: its address 0x1008 is not a multiple of 16");
   EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.dims[2] = 0; }),
@@ -120,18 +120,18 @@ TEST(TensorMapTest, BoxesAreWhereEachElementIs) {
     const TensorCase made = random_tensor_case(random);
     const TensorSources expected = expected_sources(made);
     TensorSources found;
-    for (const CopyPiece& piece : pieces_of_box(made.desc, made.shared, made.coordinates, false)) {
+    for (const CopyPiece& piece : split_box(made.desc, made.shared, made.coordinates, false)) {
       ASSERT_EQ(piece.shared % 16, 0U);
       for (std::uint32_t i = 0; i < piece.bytes; ++i) {
         const std::uint32_t address =
-            swizzled(piece.shared + i / 16 * 16, made.desc.swizzle) + i % 16;
+            swizzled_address(piece.shared + i / 16 * 16, made.desc.swizzle) + i % 16;
         const bool is_inside = i >= piece.first && i < piece.last;
         EXPECT_TRUE(
             found.emplace(address, is_inside ? piece.global + (i - piece.first) : 0).second);
       }
     }
     ASSERT_EQ(found, expected) << "seed " << seed;
-    const BoxShape shape = shape_of_box(made.desc);
+    const BoxShape shape = box_shape(made.desc);
     EXPECT_EQ(shape.bytes(), expected.size());
     EXPECT_GE(expected.begin()->first, made.shared);
     EXPECT_LT(expected.rbegin()->first, made.shared + shape.extent());

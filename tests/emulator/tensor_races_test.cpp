@@ -35,13 +35,13 @@ class TensorRacesTest : public ::testing::Test {
   // What the products before it have done is done.
   void commit(Actor warp, int lane = 0) {
     const auto issued = cluster_.issue_tensor(warp, lane);
-    mbarrier_.meeting.brought.join(cluster_.tensor_commit(warp, issued));
+    mbarrier_.sync_point.released.join(cluster_.tensor_commit(warp, issued));
     mbarrier_.complete();
   }
-  void wait(Actor warp) { cluster_.wait(warp, mbarrier_.meeting); }
-  void wait_relaxed(Actor warp) { cluster_.wait_relaxed(warp, mbarrier_.meeting); }
+  void wait(Actor warp) { cluster_.wait(warp, mbarrier_.sync_point); }
+  void wait_relaxed(Actor warp) { cluster_.wait_relaxed(warp, mbarrier_.sync_point); }
   void pass(Actor from, Actor to, bool is_relaxed = false) {
-    Meeting meeting;
+    SyncPoint meeting;
     if (is_relaxed) {
       cluster_.arrive_relaxed(from, meeting);
     } else {
@@ -60,7 +60,7 @@ class TensorRacesTest : public ::testing::Test {
   RunRaces run_;
   std::uint32_t grid_;
   ClusterRaces cluster_;
-  MbarrierMeeting mbarrier_;
+  MbarrierSync mbarrier_;
   TensorShadow shadow_;
 };
 
@@ -119,7 +119,7 @@ TEST_F(TensorRacesTest, RelaxedOperationsCarryIt) {
 // there before: by copies that the products' warp has waited for, and not by that warp itself.
 TEST_F(TensorRacesTest, CommitsComeAfterWhatProductsCouldSee) {
   SharedShadow shared;
-  MbarrierMeeting loads;
+  MbarrierSync loads;
   cluster_.init(1, 0, loads);
   pass(1, 2);
   const auto load_to = [&](std::uint64_t offset) {
@@ -128,7 +128,7 @@ TEST_F(TensorRacesTest, CommitsComeAfterWhatProductsCouldSee) {
   EXPECT_EQ(load_to(0), kClean);
   EXPECT_EQ(load_to(1024), kClean);
   loads.complete();
-  cluster_.wait(2, loads.meeting);
+  cluster_.wait(2, loads.sync_point);
   const auto issued = cluster_.issue_tensor(2, 0);
   for (const std::uint64_t offset : {0, 1024}) {
     EXPECT_EQ(kind_of(shared.read(cluster_.tensor_shared_view(2, 3, issued), offset, 128)), kClean);
@@ -166,7 +166,7 @@ TEST_F(TensorRacesWithoutFencesTest, WhatHasEndedIsTheSame) {
 // what was there had come: the copying warp need not wait for that, too.
 TEST_F(TensorRacesTest, CommitsKnowOfTheCopiesThatProductsHadWaitedFor) {
   for (const bool has_waited : {false, true}) {
-    MbarrierMeeting full;
+    MbarrierSync full;
     cluster_.init(1, 0, full);
     SharedShadow stage;
     const auto copy = [&] {
@@ -175,7 +175,7 @@ TEST_F(TensorRacesTest, CommitsKnowOfTheCopiesThatProductsHadWaitedFor) {
     EXPECT_EQ(copy(), kClean);
     full.complete();
     if (has_waited) {
-      cluster_.wait(1, full.meeting);
+      cluster_.wait(1, full.sync_point);
     }
     EXPECT_EQ(issue(1), kClean);
     commit(1);
@@ -270,7 +270,7 @@ TEST_F(TensorRacesTest, CellsHaveLanesOfTheirOwn) {
   ASSERT_TRUE(conflict.has_value());
   EXPECT_EQ(conflict->offset, 32U << 16U | 3U);
   EXPECT_EQ(warp_of(conflict->other), 2U);
-  EXPECT_EQ(operation_of(conflict->other), 2U);
+  EXPECT_EQ(operation_number(conflict->other), 2U);
   EXPECT_TRUE(conflict->is_other_write);
 }
 

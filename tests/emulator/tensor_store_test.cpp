@@ -251,9 +251,9 @@ STORED:
   };
   EXPECT_EQ(findings(kSync, kSync), FindingKinds{});
   EXPECT_EQ(findings("", kSync), FindingKinds{FindingKind::kRace});
-  EXPECT_NE(last_.text().find("no bar.warp.sync"), std::string::npos) << last_.text();
+  EXPECT_NE(last_.text().find("without a bar.warp.sync"), std::string::npos) << last_.text();
   EXPECT_EQ(findings(kSync, ""), FindingKinds{FindingKind::kRace});
-  EXPECT_NE(last_.text().find("no bar.warp.sync"), std::string::npos) << last_.text();
+  EXPECT_NE(last_.text().find("without a bar.warp.sync"), std::string::npos) << last_.text();
 }
 
 // A grid has ended when what its copies write is there.
@@ -348,16 +348,17 @@ TEST_F(SmallBoxTest, RefusesWhatItDoesNotKnow) {
             "expected [a tensor map, {2 coordinates}]");
   EXPECT_EQ(message(load + bytes + " [%r2], [%rd1], [%r3];"),
             "expected [a tensor map, {2 coordinates}]");
-  EXPECT_EQ(message(load + bytes + " [%r2], [%rd1, {0, 0}], [%r3], 3;"), "4 operands; expected 3");
-  EXPECT_EQ(message(load + ".bulk_group" + operands), "unsupported without .shared::cta");
+  EXPECT_EQ(message(load + bytes + " [%r2], [%rd1, {0, 0}], [%r3], 3;"),
+            "expected 3 operands, got 4");
+  EXPECT_EQ(message(load + ".bulk_group" + operands), "expected .shared::cta");
   EXPECT_EQ(message("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group "
                     "[%rd1, {0, 0}], [%r2];"),
             "unsupported modifier .reduce");
   EXPECT_EQ(
       message("cp.async.bulk.shared::cluster.shared::cta" + bytes + " [%r2], [%r3], 16, [%r4];"),
-      "unsupported without .global");
+      "expected .global");
   EXPECT_EQ(message("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd1, {0, 0}];"),
-            "unsupported without .bulk_group");
+            "expected .bulk_group");
   EXPECT_EQ(message("cp.async.bulk.wait_group -1;"), "expected a non-negative number of groups");
 }
 

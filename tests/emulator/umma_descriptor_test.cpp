@@ -186,10 +186,10 @@ TEST(UmmaDescriptor, RefusesMatricesThatMeanNothing) {
   EXPECT_EQ(wrong_matrix(6ULL << 61U), "");  // 64 bytes
   EXPECT_EQ(wrong_matrix(4ULL << 61U), "");  // 32 bytes
   EXPECT_EQ(wrong_matrix(7),
-            "from 0x4070 on, 32 bytes do not lie in one row of the swizzle of 128 "
+            "32 contiguous bytes from 0x4070 on do not lie in one row of the swizzle of 128 "
             "bytes");
   EXPECT_EQ(wrong_matrix(6), "");
-  EXPECT_EQ(wrong_matrix(2ULL << 61U | 1ULL << 49U), "a base offset without a swizzle");
+  EXPECT_EQ(wrong_matrix(2ULL << 61U | 1ULL << 49U), "it has a base offset without a swizzle");
 }
 
 }  // namespace

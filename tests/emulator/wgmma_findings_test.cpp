@@ -236,7 +236,7 @@ TEST_F(WgmmaFindingsTest, RefusesWhatItDoesNotKnow) {
   };
   EXPECT_EQ(message(mma("m64n8k32.s32.s8.s8", "")), "");
   refuses(mma("m64n8k32.satfinite.s32.s8.s8", ""), "unsupported modifier .satfinite");
-  refuses(mma("m64n8k32.s32.s8.s8", ", 1, 1"), "6 operands");
+  refuses(mma("m64n8k32.s32.s8.s8", ", 1, 1"), "got 6");
   refuses(mma("m64n8k16.s32.s8.s8", ""), "expected .m64n8k32");
   refuses(mma("m64n264k16.f32.bf16.bf16", ", 1, 1, 0, 0"), "expected .m64n8k16");
   refuses(mma("m64n16k16.f32.bf16.bf16", ", 1, 1, 0, 0"), "must have 8 registers");
@@ -251,9 +251,9 @@ TEST_F(WgmmaFindingsTest, RefusesWhatItDoesNotKnow) {
           "unsupported shape");
   refuses("wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {%d0, %d1, %d2, %d0}, %rd10, %rd11, 1;",
           "is used twice as a destination");
-  refuses("wgmma.fence.aligned;", "unsupported without .sync");
-  refuses("wgmma.wait_group.sync.aligned;", "0 operands");
-  refuses("wgmma.frobnicate.sync.aligned;", "unsupported without .wait_group");
+  refuses("wgmma.fence.aligned;", "expected .sync");
+  refuses("wgmma.wait_group.sync.aligned;", "expected 1 operand, got 0");
+  refuses("wgmma.frobnicate.sync.aligned;", "expected .wait_group");
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ std::vector<std::string> plans_of(const AttentionProblem& problem, int arch) {
 Names plans_at(const AttentionProblem& problem, int arch, AttentionLevel level) {
   Names names;
   for (const AttentionPlan& plan : attention_plans(problem, device_of(arch))) {
-    if (level_of(plan) == level) {
+    if (plan_level(plan) == level) {
       names.push_back(to_string(plan));
     }
   }
@@ -129,7 +129,7 @@ TEST(AttentionPlans, EveryLevelThatTheGpuHas) {
               Names{"scalar_d64_s3"});
   }
   const DeviceInfo blackwell = device_of(100);
-  EXPECT_EQ(level_of(attention_plan(problem_of(196, 64), blackwell)), AttentionLevel::kMma);
+  EXPECT_EQ(plan_level(attention_plan(problem_of(196, 64), blackwell)), AttentionLevel::kMma);
   EXPECT_THROW((void)attention_plan(problem_of(196, 64), blackwell, AttentionLevel::kScalar),
                Error);
   // Heads between two kernels' run in the wider one.
@@ -180,12 +180,12 @@ TEST(AttentionLevels, AreForced) {
   const AttentionProblem problem = problem_of(196, 64);
   for (const AttentionLevel level : {AttentionLevel::kScalar, AttentionLevel::kWmma,
                                      AttentionLevel::kMma, AttentionLevel::kWgmma}) {
-    EXPECT_EQ(level_of(attention_plan(problem, hopper, level)), level);
+    EXPECT_EQ(plan_level(attention_plan(problem, hopper, level)), level);
   }
   EXPECT_THROW((void)attention_plan(problem, device_of(80), AttentionLevel::kWgmma), Error);
   AttentionProblem varlen = problem;
   varlen.varlen = true;
-  EXPECT_EQ(level_of(attention_plan(varlen, hopper)), AttentionLevel::kMma);
+  EXPECT_EQ(plan_level(attention_plan(varlen, hopper)), AttentionLevel::kMma);
   EXPECT_NE(can_run(varlen, hopper, AttentionLevel::kWgmma).why.find("varlen"), std::string::npos);
 }
 
@@ -216,7 +216,7 @@ TEST(AttentionLevels, OneThatMissedAGateIsNotChosen) {
                           std::optional<AttentionLevel> level = std::nullopt) {
     const GateRecord record(std::move(entries));
     const AttentionChoice choice = choose_attention(problem, device_of(arch), level, record);
-    return std::pair(level_of(choice.plan), choice.notice);
+    return std::pair(plan_level(choice.plan), choice.notice);
   };
   using enum AttentionLevel;
   const GateEntry mma{.name = "mma", .seconds = 1.0, .missed = "too slow"};
@@ -271,9 +271,9 @@ TEST(AttentionCanRun, SaysWhatIsWrong) {
   EXPECT_NE(reason([](Problem& p) {
               p.causal = true;
               p.keys = 100;
-            }).find("see no key"),
+            }).find("have no keys"),
             std::string::npos);
-  EXPECT_NE(reason([](Problem& p) { p.kv_heads = 5; }).find("no multiple"), std::string::npos);
+  EXPECT_NE(reason([](Problem& p) { p.kv_heads = 5; }).find("not a multiple"), std::string::npos);
   EXPECT_EQ(reason([](Problem& p) { p.kv_heads = 4; }), "");
   EXPECT_NE(reason([](Problem& p) { p.batch = std::int64_t{1} << 30; }).find("too large"),
             std::string::npos);

@@ -132,7 +132,7 @@ TEST(CanRunTest, OperatorsWithoutKernelsGiveReasons) {
       .sequences = 2, .tokens = 4, .hidden = 768, .out = 768, .input = DType::kBF16};
   EXPECT_TRUE(can_run(token, hopper()));
   token.projected = false;
-  EXPECT_EQ(can_run(token, hopper()).why, "GPUs need a projection of the pooled token");
+  EXPECT_EQ(can_run(token, hopper()).why, "text heads without a projection are not supported on GPUs");
 }
 
 TEST(CanRunTest, PoolsOfEveryCheckpointRun) {

@@ -80,7 +80,7 @@ TEST(GateRecord, OfAFileChangesTheChoice) {
   const ops::AttentionProblem problem = ops::packed_attention(2, 196, 12, 64, 0.125, DType::kBF16);
   Planner planner(device);
   const AttentionChoice choice = planner.attention(problem);
-  EXPECT_EQ(level_of(choice.plan), AttentionLevel::kWmma);
+  EXPECT_EQ(plan_level(choice.plan), AttentionLevel::kWmma);
   EXPECT_EQ(planner.news(choice.notice),
             "attention runs at level wmma, not mma, which missed its gates on " + gpu +
                 ": matrix units 8.8%, 40% asked");
@@ -89,10 +89,10 @@ TEST(GateRecord, OfAFileChangesTheChoice) {
   EXPECT_NE(why([] { (void)gate_record(ampere("GPU B")); }).find("there is no record of"),
             std::string::npos);
   setenv("FOVEA_GATE_RECORD", "/nowhere/at/all", 1);
-  EXPECT_NE(why([] { (void)gate_record(ampere("GPU C")); }).find("cannot be read"),
+  EXPECT_NE(why([] { (void)gate_record(ampere("GPU C")); }).find("cannot open the file"),
             std::string::npos);
   setenv("FOVEA_GATE_RECORD", "none", 1);
-  EXPECT_EQ(level_of(attention_plan(problem, ampere("GPU D"))), AttentionLevel::kMma);
+  EXPECT_EQ(plan_level(attention_plan(problem, ampere("GPU D"))), AttentionLevel::kMma);
   unsetenv("FOVEA_GATE_RECORD");
   std::filesystem::remove(path);
 }

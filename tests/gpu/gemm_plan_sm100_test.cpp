@@ -84,7 +84,7 @@ TEST_F(BlackwellGemmPlans, KeepAPanelOfAWhereItHoldsK) {
       EXPECT_EQ(plan.k_blocks, 0) << to_string(plan);
     }
     const Support longer = tuned_gemm(problem, blackwell(0), fits.kernel, fits).support;
-    EXPECT_NE(longer.why.find("holds 6 blocks of K, and the problem has 7"), std::string::npos)
+    EXPECT_NE(longer.why.find("has 6 blocks of K, but the problem needs 7"), std::string::npos)
         << longer.why;
     gemm::Tuning tuning = fits;
     tuning.raster = 4;

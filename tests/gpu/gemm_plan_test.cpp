@@ -237,7 +237,7 @@ TEST_F(GemmPlans, RefusesOperandsThatAKernelCouldNotRead) {
     std::string_view name;
   };
   for (const Operand& one :
-       {Operand{&GemmOperands::a, bytes, 16, ": A "}, Operand{&GemmOperands::b, bytes, 16, ": B "},
+       {Operand{&GemmOperands::a, bytes, 16, " A "}, Operand{&GemmOperands::b, bytes, 16, " B "},
         Operand{&GemmOperands::output, bytes, 16, "output"},
         Operand{&GemmOperands::bias, bytes, 16, "bias"},
         Operand{&GemmOperands::column_scale, bytes, 16, "scales of columns"},
@@ -250,7 +250,7 @@ TEST_F(GemmPlans, RefusesOperandsThatAKernelCouldNotRead) {
     operands.*one.address = 0;
     std::string why = refusal(one.problem, operands);
     EXPECT_NE(why.find(one.name), std::string::npos) << why;
-    EXPECT_NE(why.find("no memory"), std::string::npos) << why;
+    EXPECT_NE(why.find("is null"), std::string::npos) << why;
     operands.*one.address = 4096 + one.alignment / 2;
     why = refusal(one.problem, operands);
     EXPECT_NE(why.find(one.name), std::string::npos) << why;

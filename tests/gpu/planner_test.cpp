@@ -12,8 +12,8 @@
 namespace fovea::gpu {
 namespace {
 
-TEST(LeastRecent, KeepsWhatWasAskedForLast) {
-  LeastRecent<int, std::string> cache(2);
+TEST(LruCache, KeepsWhatWasAskedForLast) {
+  LruCache<int, std::string> cache(2);
   std::vector<int> made;
   const auto get = [&](int key) {
     return cache.get(key, [&] {
@@ -48,16 +48,16 @@ TEST(Planner, KnowsProblemsByAllThatTheyAre) {
     EXPECT_EQ(planner.gemm(problem).plan, choose_gemm(problem, info).plan);
   }
   ops::AttentionProblem attention = ops::packed_attention(64, 196, 12, 64, 0.125, DType::kBF16);
-  EXPECT_EQ(level_of(planner.attention(attention).plan), AttentionLevel::kWgmma);
-  EXPECT_EQ(level_of(planner.attention(attention, AttentionLevel::kMma).plan),
+  EXPECT_EQ(plan_level(planner.attention(attention).plan), AttentionLevel::kWgmma);
+  EXPECT_EQ(plan_level(planner.attention(attention, AttentionLevel::kMma).plan),
             AttentionLevel::kMma);
   attention.varlen = true;
-  EXPECT_EQ(level_of(planner.attention(attention).plan), AttentionLevel::kMma);
+  EXPECT_EQ(plan_level(planner.attention(attention).plan), AttentionLevel::kMma);
   attention.varlen = false;
   setenv("FOVEA_FORCE_KERNEL", "scalar", 1);
-  EXPECT_EQ(level_of(planner.attention(attention).plan), AttentionLevel::kScalar);
+  EXPECT_EQ(plan_level(planner.attention(attention).plan), AttentionLevel::kScalar);
   unsetenv("FOVEA_FORCE_KERNEL");
-  EXPECT_EQ(level_of(planner.attention(attention).plan), AttentionLevel::kWgmma);
+  EXPECT_EQ(plan_level(planner.attention(attention).plan), AttentionLevel::kWgmma);
 }
 
 }  // namespace

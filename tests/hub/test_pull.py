@@ -122,7 +122,7 @@ def test_index_that_names_odd_shards(pull, name):
     index = json.dumps({"weight_map": {"a": name}}).encode()
     hub = Hub(make_files({"model.safetensors.index.json": index}))
     error = pull(hub, code=1).stderr
-    assert "is not a file beside it" in error or "the model has no absent.safetensors" in error
+    assert "is not the name of a file in the same folder" in error or "the model has no absent.safetensors" in error
     hub.close()
 
 
@@ -231,7 +231,7 @@ def test_body_of_another_length_than_stated(hub, pull, extra):
     if not extra:
         hub.linked_sizes[WEIGHTS] = SIZE + 10
     error = pull(hub, "--retries", "1", code=1).stderr
-    told = f"sends more than the {SIZE} bytes" if extra else "no bytes from"
+    told = f"sent more than the {SIZE} bytes" if extra else "no bytes from"
     assert told in error
     assert not (pull.model / "blobs" / hub.etag(WEIGHTS)).exists()
     assert not pull.partial(hub).exists() or pull.partial(hub).stat().st_size == 0
@@ -241,7 +241,7 @@ def test_body_of_another_length_than_stated(hub, pull, extra):
 def test_content_length_that_is_not_the_bodys(hub, pull, lie):
     hub.lengths[WEIGHTS] = SIZE + lie
     error = pull(hub, code=1).stderr
-    assert f"the hub states {SIZE} bytes, but the server's reply would make it {SIZE + lie}" in error
+    assert f"the hub states {SIZE} bytes, but the server's reply makes it {SIZE + lie}" in error
 
 
 def test_no_room_on_the_disk(hub, pull):
@@ -319,7 +319,7 @@ def test_replies_that_are_no_hubs(hub, pull):
     assert "neither SHA-256 nor git SHA-1" in pull(hub, code=1).stderr
     hub.etags.clear()
     hub.revisions["main"] = "../.."
-    assert "not a reply of a hub" in pull(hub, code=1).stderr
+    assert "reply is not from a hub" in pull(hub, code=1).stderr
 
 
 @pytest.mark.parametrize("name", ["config.json", "preprocessor_config.json", WEIGHTS])

@@ -95,7 +95,7 @@ TEST(Decode, OrientsByExifUnlessToldNotTo) {
     EXPECT_EQ(upright.width, value >= 5 ? 24 : 40);
     Image copy(stored.width, stored.height);
     std::memcpy(copy.pixels.data(), stored.pixels.data(), stored.pixels.size());
-    const Image expected = oriented(std::move(copy), orientation_of(value));
+    const Image expected = oriented(std::move(copy), to_orientation(value));
     EXPECT_EQ(std::memcmp(upright.pixels.data(), expected.pixels.data(), expected.pixels.size()),
               0);
 
@@ -123,7 +123,7 @@ TEST(Decode, EachOrientationMovesTheStoredCorner) {
     Image image(2, 3);
     std::memset(image.pixels.data(), 0, image.pixels.size());
     image.pixels[0] = 255;
-    const Image upright = oriented(std::move(image), orientation_of(value));
+    const Image upright = oriented(std::move(image), to_orientation(value));
     const Corner corner = kCorners[value - 1];
     EXPECT_EQ(upright.pixels[static_cast<std::size_t>(corner.y * upright.width + corner.x) * 3],
               255)
@@ -169,7 +169,7 @@ TEST(Decode, RefusesWhatIsNoImage) {
   expect_refused({1, 2, 3, 4, 5}, "not an image of a known format");
   expect_refused({0xff}, "starts with ff");
   expect_refused({'R', 'I', 'F', 'F', 0, 0, 0, 0, 'W', 'A', 'V', 'E'},
-                 "sound (WAV), which is not read");
+                 "sound (WAV), which is not supported");
 }
 
 TEST(Decode, RefusesEveryTruncationAndSaysSo) {
@@ -252,7 +252,7 @@ TEST(Decode, RefusesLyingHeaders) {
   Data compression = test::tiff(noise(4, 4));
   compression[8 + 2 + 3 * 12 + 8] = 0x65;
   compression[8 + 2 + 3 * 12 + 9] = 0x87;
-  expect_refused(compression, "TIFF: ISO JBIG compression (34661) is not read");
+  expect_refused(compression, "TIFF: ISO JBIG compression (34661) is not supported");
   Data strip = test::tiff(noise(4, 4));
   strip[8 + 2 + 5 * 12 + 10] = 0x70;
   expect_refused(strip, "TIFF:");

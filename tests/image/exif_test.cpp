@@ -147,14 +147,14 @@ TEST(Exif, XmpSpeaksWhenExifDoesNot) {
 
   const Data exif = test::exif(6);
   const auto xmp = view_of("tiff:Orientation>3");
-  EXPECT_EQ(orientation_of(Metadata{.exif = view_of(exif), .xmp = xmp}), orientation_of(6));
-  EXPECT_EQ(orientation_of(Metadata{.exif = {}, .xmp = xmp}), orientation_of(3));
-  EXPECT_TRUE(orientation_of(Metadata{}).upright());
+  EXPECT_EQ(to_orientation(Metadata{.exif = view_of(exif), .xmp = xmp}), to_orientation(6));
+  EXPECT_EQ(to_orientation(Metadata{.exif = {}, .xmp = xmp}), to_orientation(3));
+  EXPECT_TRUE(to_orientation(Metadata{}).upright());
 }
 
 TEST(Exif, ValuesOutsideTheEightMeanUpright) {
   for (const int value : {-1, 0, 1, 9, 255}) {
-    EXPECT_TRUE(orientation_of(value).upright());
+    EXPECT_TRUE(to_orientation(value).upright());
   }
 }
 

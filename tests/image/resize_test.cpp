@@ -138,7 +138,7 @@ TEST(Resize, EqualsThePlainReferenceOnEveryInstructionSet) {
 
 TEST(Resize, OfTurnedRowsEqualsTurningFirst) {
   for (int exif = 1; exif <= 8; ++exif) {
-    const Orientation orientation = orientation_of(exif);
+    const Orientation orientation = to_orientation(exif);
     for (const Shape& from : kShapes) {
       for (const Shape& to : {Shape{224, 224}, Shape{61, 47}, Shape{47, 61}, Shape{1, 3}}) {
         Pixels out(static_cast<std::size_t>(to.width) * static_cast<std::size_t>(to.height) * 3);

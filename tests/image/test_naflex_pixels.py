@@ -57,10 +57,10 @@ def images(count: int) -> list[tuple[str, bytes]]:
     return made
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+@pytest.fixture(scope="module", params=[60, pytest.param(200, marks=pytest.mark.nightly)])
+def folder(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("photos")
-    for name, data in images(200):
+    for name, data in images(request.param):
         (folder / name).write_bytes(data)
     return folder
 
@@ -115,11 +115,11 @@ def test_pixels_and_patches_equal_transformers(run_fovea, tmp_path, folder, pict
     index = [json.loads(line) for line in (tmp_path / "pixels.index.jsonl").read_text().splitlines()]
     ours, grids = np.load(output), np.array([line["patches"] for line in index])
     paths = sorted(folder.iterdir())
-    assert [line["source"] for line in index] == [str(path) for path in paths] and len(paths) == 200
+    assert [line["source"] for line in index] == [str(path) for path in paths] and len(paths) >= 60
     theirs = by_transformers(pictures, *model)
     assert differences(ours, grids, theirs) == ""
 
-    # The comparison notices each of these, in a tenth of the images.
+    # The comparison notices each of these, in twenty of the images.
     side = model[0]
     ours, grids, theirs = ours[:20], grids[:20], (theirs[0][:20], theirs[1][:20])
     planes = ours.reshape(len(ours), -1, side * side, 3).swapaxes(2, 3).reshape(ours.shape)  # channel first
@@ -143,9 +143,9 @@ def test_an_array_of_pixels_is_an_input(run_fovea, tmp_path, folder):
 
     whole = index.read_text()
     for wrong, reason in (
-        ('"patches": [300, 3]', "line 1: has 300x3 patches, more than the 256"),
+        ('"patches": [300, 3]', "line 1: the image has 300x3 patches, but a row of the array holds at most 256"),
         ('"patches": [3]', "is not a list of two numbers"),
-        ('"other": 1', 'line 1: has no "patches"'),
+        ('"other": 1', 'line 1: "patches" is missing'),
     ):
         index.write_text(re.sub(r'"patches": \[\d+, \d+\]', wrong, whole, count=1))
         assert reason in run_fovea("preprocess", "-m", tmp_path / "model", one, "-o", two, code=3).stderr

@@ -91,14 +91,12 @@ TEST_F(LineReaderTest, NamesTheEncodingThatItDoesNotRead) {
       "\0a\0\n"sv,
       "a\0b\0\n\0"sv, "\0a\0b\0\n"sv, "\xff\xfe\x42\x30\n\0"sv};
   for (const std::string_view text : utf16) {
-    EXPECT_EQ(error(text),
-              "the list is in UTF-16; expected UTF-8: save it again with the encoding UTF-8");
+    EXPECT_EQ(error(text), "the list is in UTF-16; expected UTF-8: save it again in UTF-8");
   }
   const std::string_view utf32[] = {"\xff\xfe\0\0a\0\0\0"sv, "\0\0\xfe\xff\0\0\0a"sv,
                                     "a\0\0\0\n\0\0\0"sv, "\0\0\0a\0\0\0\n"sv};
   for (const std::string_view text : utf32) {
-    EXPECT_EQ(error(text),
-              "the list is in UTF-32; expected UTF-8: save it again with the encoding UTF-8");
+    EXPECT_EQ(error(text), "the list is in UTF-32; expected UTF-8: save it again in UTF-8");
   }
   // Names of files may begin with any bytes.
   EXPECT_EQ(read("\xff\xfe.jpg\n"), Lines{"\xff\xfe.jpg"});
@@ -107,7 +105,7 @@ TEST_F(LineReaderTest, NamesTheEncodingThatItDoesNotRead) {
 
 TEST_F(LineReaderTest, RefusesLinesThatAreTooLong) {
   EXPECT_EQ(read("1234\n12345678\n", '\n', 8), (Lines{"1234", "12345678"}));
-  const std::string expected = "line 2 is longer than 8 bytes, which is too long";
+  const std::string expected = "line 2 is too long (more than 8 bytes)";
   EXPECT_EQ(error("1234\n123456789\n", 8), expected);
   EXPECT_EQ(error("1234\n123456789", 8), expected);
   EXPECT_EQ(error("1234\n" + std::string(1 << 20, 'x'), 8), expected);

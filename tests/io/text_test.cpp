@@ -76,7 +76,7 @@ TEST(Text, PrintableCutsTheMiddle) {
   EXPECT_EQ(printable("0123456789a", 10), "01234 ... 6789a");
   EXPECT_EQ(printable("\u6771\u4eac\u6771\u4eac", 2),
             "\u6771 ... \u4eac");  // characters, not bytes
-  EXPECT_LT(printable(std::string(1 << 20, '\xff')).size(), 5 * kLongestMessage);
+  EXPECT_LT(printable(std::string(1 << 20, '\xff')).size(), 5 * kMaxMessageCharacters);
 }
 
 TEST(Html, EscapesMarkupAndControlCharacters) {

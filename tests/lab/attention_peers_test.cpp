@@ -123,7 +123,7 @@ TEST_F(AttentionPeersTest, SaysWhyThereIsNone) {
   setenv("FOVEA_CUDNN", FOVEA_FAKE_CUDNN, 1);
   EXPECT_EQ(fault(), "");
   setenv("FAKE_CUDNN_VERSION", "90700", 1);
-  EXPECT_NE(fault().find("9.7.0: 9.10.0 or newer"), std::string::npos) << fault();
+  EXPECT_NE(fault().find("9.7.0, but cuDNN 9.10.0 or newer"), std::string::npos) << fault();
   setenv("FAKE_CUDNN_VERSION", "8907", 1);
   EXPECT_NE(fault().find("cuDNN 8.9.7"), std::string::npos) << fault();
   unsetenv("FAKE_CUDNN_VERSION");

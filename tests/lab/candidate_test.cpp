@@ -52,7 +52,7 @@ TEST(Candidate, IsRefusedBeforeItIsCompiled) {
   EXPECT_EQ(refused({.changes = {{"warps", 3}}}),
             "warps = 3 is not in the table of values: 1, 2, 4, 8");
   EXPECT_EQ(refused({.changes = {{"score_keys", 48}, {"kv_tile", 32}}}),
-            "parts of 48 keys do not divide a block of 32");
+            "a block of 32 keys is not a multiple of 48 keys per part");
   EXPECT_EQ(refused({.kernel = "attention_online_bf16_d128_k128", .changes = {}}),
             "attention_online_bf16_d128_k128 does not support "
             "attention (2,8,196,64) bf16, packed");
@@ -70,7 +70,8 @@ TEST(Candidate, NeedsNoMoreSharedMemoryThanACtaHas) {
       {.card = &card_named("attention"), .case_name = "batch=20", .level = "wgmma"});
   const CandidateResult result = trials.run({.changes = {{"key_slots", 8}}});
   EXPECT_EQ(result.failed_at, CandidateGate::kLegal);
-  EXPECT_NE(result.reason.find("bytes of shared memory, and a CTA has 232448"), std::string::npos)
+  EXPECT_NE(result.reason.find("bytes of shared memory, but a CTA has only 232448"),
+            std::string::npos)
       << result.reason;
 }
 
@@ -146,8 +147,9 @@ TEST(TunedPlans, FollowTheRulesOfTheirDesigns) {
   constexpr const char* kCooperative = "gemm_sm90_cooperative_bf16_bias_bf16_1x64_v8";
   constexpr const char* kPingPong = "gemm_sm90_ping_pong_bf16_bias_bf16_2x192_v8";
   EXPECT_EQ(why(kCooperative, {{"stages", 5}, {"columns", 96}, {"raster", 8}}), "");
-  EXPECT_NE(why(kCooperative, {{"columns", 48}}).find("groups of 32"), std::string::npos);
-  EXPECT_NE(why(kCooperative, {{"vector", 16}}).find("8 columns at once at most"),
+  EXPECT_NE(why(kCooperative, {{"columns", 48}}).find("expected a multiple of 32"),
+            std::string::npos);
+  EXPECT_NE(why(kCooperative, {{"vector", 16}}).find("at most 8 columns at once"),
             std::string::npos);
   EXPECT_NE(why(kPingPong, {{"stages", 10}}).find("bytes of shared memory"), std::string::npos);
   EXPECT_NE(
@@ -204,18 +206,19 @@ TEST(Problem, HasTheFieldsOfItsCardAndNoOthers) {
   EXPECT_EQ(said("gemm_qkv_bf16", "m=99,k=1152"),
             "gemm (99, 2304) = bias(bf16 x bf16), K 1152, bf16");
   EXPECT_EQ(said("gemm_qkv_bf16", "m=99,k=1150"),
-            "the problem's k = 1150 must be a multiple of 16 from 16 to 65536");
+            "the problem's k = 1150 is not a multiple of 16 from 16 to 65536");
   EXPECT_EQ(said("gemm_qkv_bf16", "m=0"),
-            "the problem's m = 0 must be a whole number from 1 to 4194304");
+            "the problem's m = 0 is not a whole number from 1 to 4194304");
   EXPECT_EQ(said("gemm_qkv_bf16", "m=9x"),
-            "the problem's m = 9x must be a whole number from 1 to 4194304");
+            "the problem's m = 9x is not a whole number from 1 to 4194304");
   EXPECT_EQ(said("gemm_qkv_bf16", "m=99,rows=3"),
             "problems of gemm_qkv_bf16 have no field 'rows'; there are: m, n, k");
   EXPECT_EQ(said("gemm_qkv_bf16", "m=99,m=98"), "the problem sets m twice");
   EXPECT_NE(said("gemm_qkv_bf16", "m=99,=").find("name=value"), std::string::npos);
   EXPECT_NE(said("gemm_qkv_bf16", "m=4194304,n=65536").find("too large"), std::string::npos);
-  EXPECT_NE(said("attention", "type=f32").find("must be one of: bf16, f16"), std::string::npos);
-  EXPECT_NE(said("attention", "heads=6,kv_heads=4").find("do not divide"), std::string::npos);
+  EXPECT_NE(said("attention", "type=f32").find("is not one of: bf16, f16"), std::string::npos);
+  EXPECT_NE(said("attention", "heads=6,kv_heads=4").find("not a multiple of its 4 heads of keys"),
+            std::string::npos);
 }
 
 // Judges as with the cards' own cases: the right results pass, and mistakes do not, whatever the

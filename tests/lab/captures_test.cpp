@@ -101,7 +101,7 @@ TEST(CapturesDifferenceTest, OfTheSameBits) {
   other = words;
   other[1] ^= 0x80000000U;  // which is not kept
   ASSERT_NE(sampled_word(1, 5, words.size()), 1U);
-  EXPECT_NE(difference(kept, bytes_of(other), {}).find("but not in the 5 words"),
+  EXPECT_NE(difference(kept, bytes_of(other), {}).find("although the 5 recorded words agree"),
             std::string::npos);
 
   words.pop_back();

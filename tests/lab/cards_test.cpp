@@ -78,7 +78,7 @@ TEST(Cards, CarryKernelsForTheGpusTheyAreMeantFor) {
   };
   for (const Card& card : cards()) {
     const int arch = card.first_arch;
-    EXPECT_FALSE(archs_of(card).empty()) << card.name;
+    EXPECT_FALSE(card_archs(card).empty()) << card.name;
     EXPECT_EQ(carries_kernels(card, device(9)), arch <= 90) << card.name;
     EXPECT_FALSE(carries_kernels(card, device(7))) << card.name;
     if (arch < 90) {
@@ -215,7 +215,7 @@ TEST_P(EveryCard, GatesPassTheFrameworkAndRejectMutants) {
       EXPECT_EQ(judge(values, card.tolerance).reason, "") << "rounded";
       fill_emulated(*workload, values);
       EXPECT_EQ(judge(values, card.tolerance).reason, "") << "the framework";
-      for (const auto& [name, spoiled_values] : spoiled(values)) {
+      for (const auto& [name, spoiled_values] : spoiled_outputs(values)) {
         EXPECT_FALSE(judge(spoiled_values, card.tolerance).passes()) << name;
       }
       const std::vector<Mutant> mutants = workload->mutants();

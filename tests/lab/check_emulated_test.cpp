@@ -228,16 +228,16 @@ TEST_F(CheckEmulatedTest, OutputsAreShownAndMayBeRefused) {
   const Card card = card_with(0);
   std::mutex mutex;
   int shown = 0;
-  const auto results =
-      check_of(card, {.schedules = 1, .inspect = [&](const EmulatedJob& job, const Ran& ran) {
-                        const std::lock_guard lock(mutex);
-                        ++shown;
-                        EXPECT_EQ(job.card, &card);
-                        EXPECT_EQ(ran.outputs.size(), 1U);
-                        EXPECT_EQ(ran.outputs[0].size(), ran.workload.output().bytes());
-                        EXPECT_EQ(ran.launches.size(), 1U);
-                        return std::string("refused");
-                      }});
+  const auto results = check_of(
+      card, {.schedules = 1, .inspect = [&](const EmulatedJob& job, const CaseOutputs& ran) {
+               const std::lock_guard lock(mutex);
+               ++shown;
+               EXPECT_EQ(job.card, &card);
+               EXPECT_EQ(ran.outputs.size(), 1U);
+               EXPECT_EQ(ran.outputs[0].size(), ran.workload.output().bytes());
+               EXPECT_EQ(ran.launches.size(), 1U);
+               return std::string("refused");
+             }});
   EXPECT_EQ(shown, 1);
   ASSERT_EQ(results.size(), 1U);
   EXPECT_FALSE(results[0].passed);

@@ -118,9 +118,9 @@ TEST(Compare, TakesPairsWhileTheVerdictIsAmbiguousUpToALimit) {
   Noise on_the_line(1, 0.01, 1.01);
   const JudgedPairs longest = judge_until_clear({}, std::ref(on_the_line));
   EXPECT_EQ(longest.verdict.speed, Speed::kAmbiguous);
-  EXPECT_EQ(longest.pairs, PairsWanted{}.limit);
+  EXPECT_EQ(longest.pairs, PairLimits{}.limit);
   Noise quiet(1, 0.001, 1.0);
-  EXPECT_EQ(judge_until_clear({}, std::ref(quiet)).pairs, PairsWanted{}.first);
+  EXPECT_EQ(judge_until_clear({}, std::ref(quiet)).pairs, PairLimits{}.first);
   EXPECT_EQ(judge_until_clear({.limit = 20}, std::ref(on_the_line)).pairs, 20);
 }
 
@@ -246,14 +246,14 @@ TEST(CompareSteps, NamesTheSideThatDoesNotFollowTheProtocol) {
     const std::string message = refusal(good, b, max_seconds);
     EXPECT_NE(message.find(words), std::string::npos) << message;
   };
-  says({"B (other)", {"/no/such/program"}}, "/no/such/program cannot be started");
+  says({"B (other)", {"/no/such/program"}}, "cannot start /no/such/program");
   says(other("", "echo no such option >&2; exit 2"),
        "B (other) ended with exit code 2: no such option, and did not say that it is ready");
   says(other("", "sleep 600"), "B (other) did not answer within 2 s, and did not say", 2);
-  says(other("", "echo fovea 1.0"), "does not follow the step protocol: it wrote fovea 1.0");
+  says(other("", "echo fovea 1.0"), "does not follow the step protocol: got fovea 1.0");
   says(other("", "echo '{\"sample\": 1}'"), "its first line is not {\"ready\"");
   says(other("sleep 600"), "B (other) did not answer within 2 s, and did not give a sample", 2);
-  says(other("echo garbage"), "it wrote garbage");
+  says(other("echo garbage"), "got garbage");
   says(other("kill -SEGV $$"), "ended with exit code 139");
   for (const char* const seconds : {"0", "-1", "\"fast\"", "null", "1e999"}) {
     const std::string message = refusal(good, other(sample_of(seconds)));
@@ -287,7 +287,7 @@ TEST(CompareFiles, NamesTheFiguresThatMovedAndSortsThem) {
                     "fences": 192)"));
   EXPECT_EQ(result.speed, Speed::kSlower);
   std::vector<std::string> names;
-  for (const MovedFigure& figure : result.figures) {
+  for (const ChangedFigure& figure : result.figures) {
     names.push_back(figure.name);
   }
   // What the kernel does comes before how it waited.
@@ -307,7 +307,7 @@ TEST(CompareFiles, WaitsAreSortedByTheTimeThatTheyTakeOrGive) {
                     "stall_dispatch_stall": 0.014, "epilogue_share": 0.089, "full_wait": 0.357,
                     "stall_wait": 0.089, "epilogue_wait": 0.30, "stall_long_scoreboard": 0.551)"));
   std::vector<std::string> names;
-  for (const MovedFigure& figure : result.figures) {
+  for (const ChangedFigure& figure : result.figures) {
     names.push_back(figure.name);
   }
   const std::vector<std::string> first = {"stall_long_scoreboard", "full_wait", "stall_wait",
@@ -385,9 +385,9 @@ TEST(CompareFiles, SaysWhatAFileIsThatCannotBeCompared) {
   says(report, report_of("1, {}, " + time_of("y", 1, 0)), "no figure in common");
   says(profile, "[" + profile + "," + profile + "]", "of different cases");
   says(profile_of(R"("seconds": "fast")"), profile, "no figure in common");
-  says(profile_of(R"("seconds": 1e300)"), profile, "a.json: its \"seconds\" is 1e+300, which");
+  says(profile_of(R"("seconds": 1e300)"), profile, "a.json: \"seconds\" is 1e+300, which");
   says(report, report_of(R"({"card": "x", "case": "c", "seconds": 1e-300})"),
-       "b.json: its \"seconds\" is 1e-300, which");
+       "b.json: \"seconds\" is 1e-300, which");
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ class CompilerTest : public testing::TestWithParam<CompilerKind> {
 TEST_P(CompilerTest, GivesMachineCodeAndItsResources) {
   for (const KernelId kernel : {kGemm, kSmall, KernelId::pool_mean, KernelId::layer_norm_bf16_3}) {
     const CompiledKernel compiled = compile(sources_, kernel, values_of(kernel), options_);
-    EXPECT_FALSE(instructions_of(compiled.cubin, gpu::info_of(kernel).name).empty());
+    EXPECT_FALSE(kernel_instructions(compiled.cubin, gpu::info_of(kernel).name).empty());
     EXPECT_EQ(gpu::unpack(compiled.image), compiled.cubin);
     EXPECT_GT(compiled.image.registers, 16);
     EXPECT_EQ(compiled.image.spill_store_bytes + compiled.image.spill_load_bytes, 0);
@@ -158,10 +158,10 @@ TEST(Compiler, ReadsWhatPtxasSaid) {
 }
 
 TEST(Compiler, TargetsAreThoseOfTheKernel) {
-  EXPECT_EQ(target_of(kGemm, 90), "sm_90a");
-  EXPECT_EQ(target_of(KernelId::pool_mean, 90), "sm_90");
-  EXPECT_EQ(target_of(KernelId::pool_mean, 89), "sm_80");
-  EXPECT_THROW((void)target_of(kGemm, 80), Error);
+  EXPECT_EQ(compile_target(kGemm, 90), "sm_90a");
+  EXPECT_EQ(compile_target(KernelId::pool_mean, 90), "sm_90");
+  EXPECT_EQ(compile_target(KernelId::pool_mean, 89), "sm_80");
+  EXPECT_THROW((void)compile_target(kGemm, 80), Error);
 }
 
 }  // namespace

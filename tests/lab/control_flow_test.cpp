@@ -20,7 +20,7 @@ using Next = std::vector<std::size_t>;
 using Faults = std::vector<std::string>;
 
 /// Lines as nvdisasm -ndf -b prints them, 16 bytes apart.
-std::string listing_of(std::initializer_list<std::string_view> instructions) {
+std::string kernel_listing(std::initializer_list<std::string_view> instructions) {
   std::string text = "\t.headerflags\t@\"EF_CUDA_SM90\"\n";
   std::size_t address = 0;
   for (const std::string_view instruction : instructions) {
@@ -72,8 +72,8 @@ std::string kernel_with(std::size_t index = 99, std::string_view instead = {}) {
 
 TEST(ControlFlow, FollowsBranchesReconvergenceAndCalls) {
   const std::string listing =
-      listing_of({"BSSY B1, 0x50", "@P0 BRA 0x30", "BSYNC B1", "BRA.DIV UR4, 0x20", "BRA 0x20",
-                  "CALL.REL.NOINC 0x70", "EXIT", "RET.REL.NODEC R2"});
+      kernel_listing({"BSSY B1, 0x50", "@P0 BRA 0x30", "BSYNC B1", "BRA.DIV UR4, 0x20", "BRA 0x20",
+                      "CALL.REL.NOINC 0x70", "EXIT", "RET.REL.NODEC R2"});
   const auto instructions = read_instructions(listing);
   ASSERT_EQ(instructions.size(), 8U);
   const auto blocks = control_flow(instructions);
@@ -83,8 +83,9 @@ TEST(ControlFlow, FollowsBranchesReconvergenceAndCalls) {
   EXPECT_EQ(blocks[2].next, (Next{1, 3})) << "an operand is a condition, too";
   EXPECT_EQ(blocks[4].next, Next{});
   EXPECT_EQ(blocks[4].calls, (Next{5}));
-  EXPECT_THROW((void)control_flow(read_instructions(listing_of({"BRX R2 -0x10", "EXIT"}))), Error);
-  EXPECT_THROW((void)control_flow(read_instructions(listing_of({"BRA 0x990", "EXIT"}))), Error);
+  EXPECT_THROW((void)control_flow(read_instructions(kernel_listing({"BRX R2 -0x10", "EXIT"}))),
+               Error);
+  EXPECT_THROW((void)control_flow(read_instructions(kernel_listing({"BRA 0x990", "EXIT"}))), Error);
 }
 
 TEST(Roles, AreDisjointAndJoinedByBarriersAlone) {
@@ -109,7 +110,7 @@ TEST(Roles, EachPlantedMistakeIsNamed) {
            Planted{13, "STG.E [R2], R4", "STG.E at 0xd0 is executed by several roles"},
            Planted{8, "BAR.SYNC.DEFER_BLOCKING 0x0",
                    "BAR.SYNC.DEFER_BLOCKING at 0x80, of the consumers, waits"},
-           Planted{4, "NOP", "no barrier of all threads stands before the consumers"},
+           Planted{4, "NOP", "no barrier of all threads precedes the consumers"},
            Planted{11, "NOP", "the role 'producer' lacks its instruction UTMALDG"},
        }) {
     const RoleParts roles = roles_in(kernel_with(planted.index, planted.instead));
@@ -199,7 +200,8 @@ TEST(Regions, CountWhatWasInlinedIntoThem) {
   const RegionLimits limits{"epilogue loop", {exactly("STG", 2), at_most("BAR", 0)}};
   EXPECT_EQ(check_demands(limits, {}, counts.at("epilogue loop")), Faults{});
   EXPECT_EQ(check_demands(limits, {}, {{"STG.E.128", 3}, {"BAR.SYNC", 1}, {"STGX", 4}}),
-            (Faults{"epilogue loop: 3 STG, exactly 2", "epilogue loop: 1 BAR, at most 0"}));
+            (Faults{"epilogue loop: 3 STG instead of exactly 2",
+                    "epilogue loop: 1 BAR instead of at most 0"}));
 }
 
 }  // namespace

@@ -75,8 +75,8 @@ TEST(Proposals, AreReadOrRefusedWithTheReason) {
   EXPECT_EQ(good.reason, "why not");
   EXPECT_EQ(read(R"({"kernel":"panel"})").variant.kernel, "panel");
   for (const auto& [answer, why] : std::vector<std::pair<std::string, std::string>>{
-           {"garbage", "is no JSON object: garbage"},
-           {"[]", "is no JSON object"},
+           {"garbage", "is not a JSON object: garbage"},
+           {"[]", "is not a JSON object"},
            {"{}", "has neither"},
            {R"({"parameters":{"stages":7}})",
             "sets stages to 7, which is not one of 2, 3, 4, 5, 6"},
@@ -85,11 +85,11 @@ TEST(Proposals, AreReadOrRefusedWithTheReason) {
            {R"({"parameters":{"stages":1e300}})", "sets stages to"},
            {R"({"parameters":{"stages":4294967298}})", "sets stages to 4294967298"},
            {R"({"parameters":{"head_dim":128}})", "names a parameter 'head_dim'"},
-           {R"({"parameters":[4]})", "no JSON object"},
+           {R"({"parameters":[4]})", "not a JSON object"},
            {R"({"kernel":"none"})", "names a kernel 'none'"},
            {R"({"files":{"../../etc/passwd":""}})", "which is not one of the sources"},
            {R"({"files":{")" + path + R"(":5}})", "has no text for the file"},
-           {R"({"files":7})", "no JSON object"},
+           {R"({"files":7})", "not a JSON object"},
            {R"({"parent":-1,"kernel":"ring"})", "has the parent -1"},
            {R"({"parent":1,"kernel":"ring"})", "has the parent 1"},
            {R"({"parent":2,"kernel":"ring"})", "has the parent 2"},

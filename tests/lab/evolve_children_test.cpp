@@ -206,7 +206,7 @@ TEST_F(ChildrenTest, ANestedAnswerIsRefused) {
       proposer(fmt::format("read task; printf '{{\"parameters\":'; {}; echo '}}'; cat", kNested)));
   const auto proposal = deep.propose(situation);
   ASSERT_TRUE(proposal.has_value());
-  EXPECT_NE(proposal->refused.find("JSON nested more than 32 deep"), std::string::npos)
+  EXPECT_NE(proposal->refused.find("JSON nested more than 32 levels deep"), std::string::npos)
       << proposal->refused;
   const Proposal twice =
       proposal_from(R"({"kernel":"a","kernel":"b","parameters":{}})", situation, sources_);

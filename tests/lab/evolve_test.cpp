@@ -248,7 +248,7 @@ TEST_F(EvolveTest, ChangesTwoParametersAndNothingTwice) {
     std::set<std::string> kernels;
     for (const Candidate& trial : report.trials) {
       const Variant& variant = trial.proposal.variant;
-      EXPECT_TRUE(seen.insert(identity_of(variant, spaces_)).second);
+      EXPECT_TRUE(seen.insert(variant_key(variant, spaces_)).second);
       EXPECT_NE(value_of(variant.values, "stages"), 4);
       kernels.insert(variant.kernel);
       if (trial.number < 2 || trial.proposal.reason.starts_with("the next entry in the table")) {
@@ -257,7 +257,7 @@ TEST_F(EvolveTest, ChangesTwoParametersAndNothingTwice) {
       const Variant& from =
           report.trials[static_cast<std::size_t>(trial.proposal.parents.front())].proposal.variant;
       int changed = 0;
-      for (const ParameterRange& range : space_of(spaces_, variant.kernel).ranges) {
+      for (const ParameterRange& range : find_space(spaces_, variant.kernel).ranges) {
         const auto place = [&](const Variant& other) {
           return std::ranges::find(range.values, value_of(other.values, range.name)) -
                  range.values.begin();
@@ -291,8 +291,8 @@ TEST_F(EvolveTest, WhatKeepsTheSameCandidatesProposesTheSame) {
       for (std::size_t i = 0; i < runs[0].trials.size(); ++i) {
         const Candidate& candidate = runs[0].trials[i];
         const Candidate& other = runs[1].trials[i];
-        ASSERT_EQ(identity_of(candidate.proposal.variant, spaces_),
-                  identity_of(other.proposal.variant, spaces_))
+        ASSERT_EQ(variant_key(candidate.proposal.variant, spaces_),
+                  variant_key(other.proposal.variant, spaces_))
             << "seed " << seed << ", candidate " << i;
         ASSERT_EQ(std::pair(candidate.kept, candidate.leads), std::pair(other.kept, other.leads))
             << "else this test asks for nothing";
@@ -468,13 +468,13 @@ TEST_F(EvolveTest, RefusesLedgersOfOtherRuns) {
     }
     return "";
   };
-  EXPECT_NE(why(made, false).find("exists; --resume continues"), std::string::npos);
+  EXPECT_NE(why(made, false).find("exists; use --resume to continue"), std::string::npos);
   EvolveSetup other = setup(2);
-  EXPECT_NE(why(other, true).find("its seed is 1, and this run's is 2"), std::string::npos);
+  EXPECT_NE(why(other, true).find("whose seed is 1 instead of 2"), std::string::npos);
   for (const char* const key : {"sources", "baseline"}) {
     other = made;
     other.header[key] = "another";
-    EXPECT_NE(why(other, true).find(std::string("its ") + key + " is"), std::string::npos) << key;
+    EXPECT_NE(why(other, true).find(std::string("whose ") + key + " is"), std::string::npos) << key;
   }
   other = made;
   other.spaces.front().ranges.pop_back();  // a table of another version
@@ -498,7 +498,8 @@ TEST_F(EvolveTest, RefusesLedgersOfOtherRuns) {
     const std::size_t begin = damaged.find("\"parents\":[", damaged.find("\"number\":3"));
     damaged.replace(begin, damaged.find(']', begin) - begin, "\"parents\":[" + parent);
     std::ofstream(path_, std::ios::trunc) << damaged;
-    EXPECT_NE(why(made, true).find("candidate 3 cannot come from " + parent), std::string::npos);
+    EXPECT_NE(why(made, true).find("candidate 3 cannot be derived from " + parent),
+              std::string::npos);
   }
 }
 

@@ -39,7 +39,7 @@ const Work& work_of_case(const Card& card, const std::string& name) {
   static std::map<std::string, Work> known;
   const auto [found, fresh] = known.try_emplace(card.name + name);
   if (fresh) {
-    found->second = work_of(*find_case(card, name).make(1));
+    found->second = needed_work(*find_case(card, name).make(1));
   }
   return found->second;
 }
@@ -55,9 +55,9 @@ GateReport report_of(const std::string& name, const std::string& level, const st
     ADD_FAILURE() << name << ' ' << level << ' ' << in;
     return {};
   }
-  const Profile profile = in_one(std::span(&seen, 1));
-  const auto gates = gates_of(*gate, work_of_case(card, gate->case_name), kH200, h200(),
-                              static_cast<int>(profile["threads"]));
+  const Profile profile = merge_launches(std::span(&seen, 1));
+  const auto gates = derive_gates(*gate, work_of_case(card, gate->case_name), kH200, h200(),
+                                  static_cast<int>(profile["threads"]));
   return judge_gates(card, *gate, gates, profile);
 }
 
@@ -118,7 +118,7 @@ TEST(Gates, OfEveryCardHaveALimitForEachPurpose) {
     for (const ProfileGate& gate : card->gates) {
       EXPECT_EQ(find_case(*card, gate.case_name).name, gate.case_name);
       std::set<std::string> figures;
-      for (const Gate& limit : gates_of(gate, work, kH200, h200(), 128)) {
+      for (const Gate& limit : derive_gates(gate, work, kH200, h200(), 128)) {
         EXPECT_GT(limit.limit, 0) << card->name << ' ' << limit.figure;
         EXPECT_FALSE(limit.model.empty()) << card->name << ' ' << limit.figure;
         figures.insert(limit.figure);
@@ -134,7 +134,7 @@ TEST(Gates, OfEveryCardHaveALimitForEachPurpose) {
     }
   }
   const ProfileGate& first = find_cards({}).front()->gates.front();
-  EXPECT_THROW((void)gates_of(first, work, Ceilings{}, h200(), 384), Error);
+  EXPECT_THROW((void)derive_gates(first, work, Ceilings{}, h200(), 384), Error);
 }
 
 // The command writes what the choice of kernels reads.
@@ -154,7 +154,7 @@ TEST(Gates, AreRecordedAsTheChoiceReadsThem) {
 
 TEST(Gates, SeeSeveralLaunchesAsOne) {
   const std::vector<Profile> launches = {h200_profile("pool0"), h200_profile("pool1")};
-  const Profile merged = in_one(launches);
+  const Profile merged = merge_launches(launches);
   EXPECT_EQ(merged.kernel, "pool_mean");
   EXPECT_NEAR(merged["seconds"], 12.32e-6, 1e-9);
   EXPECT_GT(merged["layout_conflict_share"], launches[1]["layout_conflict_share"]);
@@ -166,7 +166,8 @@ TEST(Gates, SeeSeveralLaunchesAsOne) {
   Profile& shorter = waiting[first_is_longer ? 1 : 0];
   shorter.figures["stall_barrier"] = 0.9;
   waiting[first_is_longer ? 0 : 1].figures["stall_barrier"] = 0.0;
-  EXPECT_NEAR(in_one(waiting)["stall_barrier"], 0.9 * shorter["seconds"] / merged["seconds"], 1e-9);
+  EXPECT_NEAR(merge_launches(waiting)["stall_barrier"],
+              0.9 * shorter["seconds"] / merged["seconds"], 1e-9);
 }
 
 // What could take the place of a kernel that missed a gate is measured, too.

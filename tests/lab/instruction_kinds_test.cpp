@@ -48,7 +48,7 @@ TEST(InstructionKinds, WhatLooksLikeWorkAndIsNotListedIsAFault) {
 // A demand of a misspelt instruction would be met by any kernel.
 TEST(InstructionKinds, CardsForbidAndCountWhatThereIs) {
   for (const Card& card : cards()) {
-    const std::vector<int> archs = archs_of(card);
+    const std::vector<int> archs = card_archs(card);
     const auto expect_known = [&](const std::string& name) {
       EXPECT_TRUE(std::ranges::any_of(
           archs, [&](int arch) { return kind_of(name, arch) != InstructionKind::kOther; }))

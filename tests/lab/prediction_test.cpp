@@ -37,7 +37,7 @@ Units made_up_units(const GpuRates& rates) {
   return units;
 }
 GpuRates without_power_limit() {
-  GpuRates rates = gpu_rates_of("h200");
+  GpuRates rates = find_gpu_rates("h200");
   rates.max_watts = rates.short_watts = 1e9;
   return rates;
 }
@@ -80,7 +80,7 @@ TEST(PredictionTest, TheLastRoundTakesAsLongAsAnother) {
 }
 
 TEST(PredictionTest, PowerHoldsTheClockDown) {
-  GpuRates rates = gpu_rates_of("h200");
+  GpuRates rates = find_gpu_rates("h200");
   rates.of_wide_product *= 2;
   const KernelWork work = made_up_work(rates);
   const Units units = made_up_units(rates);
@@ -98,7 +98,7 @@ TEST(PredictionTest, PowerHoldsTheClockDown) {
 
 TEST(PredictionTest, UnknownGpusAreAnsweredWithThoseThereAre) {
   try {
-    static_cast<void>(gpu_rates_of("voodoo2"));
+    static_cast<void>(find_gpu_rates("voodoo2"));
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("h200"), std::string::npos) << error.what();
@@ -109,7 +109,7 @@ TEST(PredictionTest, TheTableIsOfTheKernelsThatShip) {
   for (const int arch : {90, 100}) {
     ASSERT_FALSE(counted_cases(arch).empty());
     for (const CountedCase& counted : counted_cases(arch)) {
-      if (const std::uint64_t code = code_of(counted.kernel, arch); code != 0) {
+      if (const std::uint64_t code = ptx_hash(counted.kernel, arch); code != 0) {
         EXPECT_EQ(code, counted.code)
             << counted.kernel << " has changed: run scripts/count-instructions";
       }
@@ -166,9 +166,9 @@ std::vector<Compared> compared_with_h200() {
       continue;
     }
     const std::vector<std::string> names = {std::string(counted.card)};
-    all.push_back(
-        {predict(*find_cards(names).front(), std::string(counted.case_name), gpu_rates_of("h200")),
-         found->second});
+    all.push_back({predict(*find_cards(names).front(), std::string(counted.case_name),
+                           find_gpu_rates("h200")),
+                   found->second});
   }
   return all;
 }
@@ -221,7 +221,7 @@ TEST(PredictionTest, AgreesWithWhatAnH200Took) {
 Prediction prediction_of(const CountedCase& counted, const GpuRates& rates) {
   const std::vector<std::string> names = {std::string(counted.card)};
   const auto workload = find_case(*find_cards(names).front(), counted.case_name).make(1);
-  return predict(work_of(*workload, counted.kernel, rates.sms), counted.counts, rates);
+  return predict(compute_work(*workload, counted.kernel, rates.sms), counted.counts, rates);
 }
 
 /// Prediction of the card's first counted case on the GPU; of kernels that are the same on all, by
@@ -280,13 +280,13 @@ constexpr std::array<MeasuredEncoder, 3> kMeasuredEncoders = {
 
 TEST(PredictionTest, TheEncoderIsTheSumOfItsKernels) {
   for (const MeasuredEncoder& measured : kMeasuredEncoders) {
-    EXPECT_NEAR(encoder_rate(measured.cards, gpu_rates_of("h200")) / measured.rate, 1, 0.05)
+    EXPECT_NEAR(encoder_rate(measured.cards, find_gpu_rates("h200")) / measured.rate, 1, 0.05)
         << measured.precision;
   }
 }
 
 TEST(PredictionTest, ThePageHasWhatABlackwellShouldTake) {
-  const GpuRates& rates = gpu_rates_of("b200");
+  const GpuRates& rates = find_gpu_rates("b200");
   std::string table =
       "| card | case | kernel | us | sustained | GHz | bound by |\n"
       "| --- | --- | --- | --- | --- | --- | --- |\n";
@@ -304,7 +304,7 @@ TEST(PredictionTest, ThePageHasWhatABlackwellShouldTake) {
   for (const MeasuredEncoder& measured : kMeasuredEncoders) {
     table += fmt::format("| `{}` | {:.0f} | {:.0f} | {:.0f} |\n", measured.precision,
                          encoder_rate(measured.cards, rates),
-                         encoder_rate(measured.cards, gpu_rates_of("h200")), measured.rate);
+                         encoder_rate(measured.cards, find_gpu_rates("h200")), measured.rate);
   }
   table += fmt::format("| `mxfp8` | {:.0f} | | |\n", encoder_rate(kMxfp8, rates));
   std::ifstream page(FOVEA_LABORATORY_PAGE);

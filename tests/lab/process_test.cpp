@@ -175,7 +175,7 @@ TEST(ChildProcess, SaysWhyThereIsNoAnswer) {
   EXPECT_EQ(silent.why_silent(), "did not answer within 0.1 s");
   // More than a pipe holds.
   EXPECT_FALSE(silent.write_line(std::string(1 << 20, 'x'), 0.1));
-  EXPECT_EQ(silent.why_silent(), "took no line within 0.1 s");
+  EXPECT_EQ(silent.why_silent(), "did not read a line within 0.1 s");
 
   constexpr double kPatience = 60;
   Child dying({"sh", "-c", "echo something is wrong >&2; exit 7"});
@@ -215,7 +215,7 @@ TEST(ChildProcess, WhatItHasWrittenIsReadWhenItTakesNoMore) {
   while (child.write_line("a question", kPatience)) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  EXPECT_EQ(child.why_silent(), "takes no more input");
+  EXPECT_EQ(child.why_silent(), "has closed its input");
   EXPECT_TRUE(child.is_open());
   EXPECT_EQ(child.read_line(kPatience), "answer");
 }

@@ -99,17 +99,17 @@ TEST(MachineCode, AListingOfSeveralKernelsIsSplitByTheirSizes) {
 
 TEST(MachineCode, InstructionsAreThoseOfTheCubin) {
   std::vector<std::byte> file(100);
-  EXPECT_THROW((void)instructions_of(file, "kernel"), Error);
+  EXPECT_THROW((void)kernel_instructions(file, "kernel"), Error);
   if (gpu::kernel_images().empty()) {
     GTEST_SKIP() << "this program has no kernels: scripts/build --test builds them";
   }
   for (const gpu::KernelImage& image : gpu::kernel_images()) {
     const std::vector<std::byte> cubin = gpu::unpack(image);
-    const std::size_t size = instructions_of(cubin, image.name).size();
+    const std::size_t size = kernel_instructions(cubin, image.name).size();
     EXPECT_GT(size, 0U) << image.name;
     EXPECT_EQ(size % 16, 0U) << image.name;
-    EXPECT_TRUE(instructions_of(cubin, image.name.substr(1)).empty());
-    EXPECT_THROW((void)instructions_of(std::span(cubin).first(cubin.size() / 2), image.name),
+    EXPECT_TRUE(kernel_instructions(cubin, image.name.substr(1)).empty());
+    EXPECT_THROW((void)kernel_instructions(std::span(cubin).first(cubin.size() / 2), image.name),
                  Error);
   }
 }

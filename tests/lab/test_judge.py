@@ -73,13 +73,13 @@ WRONG = {
     "cached_output": "the result of the call before",
     "changed_input": "^it changed input 0$",
     "less_precision": "tf32 or float16 operands",
-    "never_written": "8800 are NaN, as memory is that nothing has written",
+    "never_written": "8800 are NaN, as in memory that was never written",
     "late_thread": LATE,
     "raise SystemExit(0)": "seed 0: SystemExit",
     "import os; os.abort()": "seed 0: its process ended with SIGABRT",
     f"return {RESULT}[:, :199]": "it returned float32 \\[300, 199\\] on cpu; expected float32 \\[300, 200\\] on cpu",
     f"return {RESULT}.bfloat16()": "it returned bfloat16",
-    f"return [{RESULT}] * 2": "it returned 2 tensors; expected 1",
+    f"return [{RESULT}] * 2": "it returned 2 tensors, expected 1",
     f"time.perf_counter = lambda: 0.0\nreturn {RESULT}": "^it replaced time.perf_counter, which measures it$",
 }
 
@@ -188,15 +188,15 @@ def test_a_clock_that_the_judges_own_contradicts(judge):
 
 OUTPUT = '{"shape": [300, 200], "dtype": "float32", "class": "Tensor", "device": "cpu"}'
 RUN = f'{{"outputs": [{OUTPUT}], "late": false, "overwritten": false, "changed_inputs": [], "replaced": []}}'
-BESIDE_REPLIES = "something of its own between the replies$"
+BESIDE_REPLIES = "wrote to the pipe of the replies$"
 HOSTILE = {
     "replies.write('{}\\n')": BESIDE_REPLIES,
     "replies.write('[' * 100000 + '\\n')": BESIDE_REPLIES,
     "replies.write(RUN.replace('false', '1') + '\\n')": BESIDE_REPLIES,
     "replies.write(RUN.replace('[300', '[\"300\"') + '\\n')": BESIDE_REPLIES,
-    "while True: replies.write('x' * 65536)": "a reply without end$",
-    "os.ftruncate(shared, 0)\nreplies.write(RUN + '\\n')\nreplies.flush()\nos._exit(0)": "it cut its outputs short$",
-    "os.close(replies.fileno())\ntime.sleep(1000)": "it closed the pipe of its replies$",
+    "while True: replies.write('x' * 65536)": "its reply is too long$",
+    "os.ftruncate(shared, 0)\nreplies.write(RUN + '\\n')\nreplies.flush()\nos._exit(0)": "its outputs are truncated$",
+    "os.close(replies.fileno())\ntime.sleep(1000)": "it closed the pipe of the replies$",
     "while True: print('x' * 65536)": "it did not end within 5 s$",
 }
 
@@ -312,7 +312,7 @@ def test_integers_of_integers_are_exact(verdict, written):
     sums = written("x.cumsum(1)", "torch.randint(9, (300, 260))")
     assert verdict("return torch.stack([x[:, : i + 1].sum(1) for i in range(260)], 1)", task=sums).verdict == "RIGHT"
     report = verdict("y = x.cumsum(1)\ny[:50, 0] += 1\nreturn y", task=sums)
-    assert report.reasons == ["50 of 78000 integers are wrong; no floats come in"]
+    assert report.reasons == ["50 of 78000 integers are wrong, although no floats are involved"]
 
 
 def test_the_largest_figure_is_nan_where_one_is():
@@ -364,7 +364,7 @@ def test_the_program_says_what_it_lacks(run_fovea, package, tmp_path):
         assert "set FOVEA_PYTHON" in told and told.count("\n") == 1
     told = run_fovea(*judge, code=2, env=package | {"FOVEA_PYTHON": str(tmp_path / "python")}).stderr
     assert "cannot be run: No such file" in told
-    assert "no python3" in run_fovea(*judge, code=2, env={"PATH": str(tmp_path)}).stderr
+    assert "none is on the PATH" in run_fovea(*judge, code=2, env={"PATH": str(tmp_path)}).stderr
     limits = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))}
     told = run_fovea(*judge, code=2, env=package, **limits).stderr
     assert "says nothing about the answer: OSError: [Errno 27] File too large" in told
@@ -412,11 +412,11 @@ def test_the_judge_that_fails_says_nothing_of_the_answer(judge, monkeypatch, tmp
     assert "says nothing about the answer: SystemExit" in told(task=written("exit(0)"))
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", io.StringIO())
-        assert "RIGHT, but this cannot be written" in told("--json", tmp_path / "none" / "verdict.json")
+        assert "RIGHT, but the verdict cannot be written" in told("--json", tmp_path / "none" / "verdict.json")
     with monkeypatch.context() as patch:
         full = open("/dev/full", "w")
         patch.setattr(sys, "stdout", full)
-        assert "WRONG, but this cannot be written" in told(answer="never_written")
+        assert "WRONG, but the verdict cannot be written" in told(answer="never_written")
     with pytest.raises(OSError, match="No space"):
         full.close()
 
@@ -501,7 +501,7 @@ def test_exported_tasks_compute_the_same_in_their_types_and_in_float64(exported,
     task = exported(card, CASES[card])
     model, inputs = task.build(task.module.Model, 0), task.draw(0)
     for output, exact in zip(run_model(model, inputs, 0), run_exact(model, inputs, 0), strict=True):
-        assert not _compare.form(
+        assert not _compare.form_errors(
             [{"shape": [*exact.shape], "dtype": str(output.dtype)[6:], "class": "Tensor", "device": "cpu"}],
             [output],
             "cpu",

@@ -108,7 +108,7 @@ def test_a_candidate_is_told_as_json(run_fovea):
         (["--kernel", "no_such_kernel"], "there is no kernel 'no_such_kernel'"),
         (["--unit", "no_such_file"], "the source no_such_file is empty or cannot be read"),
         (["--sources", "no_such_folder"], "no_such_folder has no folder kernels/"),
-        (["--problem", "batch=5,heads"], "'heads' is not of this form"),
+        (["--problem", "batch=5,heads"], "'heads' is not of the form"),
     ],
 )
 def test_try_names_what_it_does_not_know(run_fovea, options, told):
@@ -192,16 +192,16 @@ def test_profile_gate_fails_and_keeps_the_record(run_fovea, with_gpu, tool, tmp_
 
 
 def test_gates_need_what_they_compare_with(run_fovea):
-    assert "give --gate, too" in run_fovea("kernel", "profile", "attention", "--record", "r.json", code=1).stderr
-    assert "leave out --no-peers" in run_fovea("kernel", "bench", "--gate", "--no-peers", code=1).stderr
+    assert "--record needs --gate" in run_fovea("kernel", "profile", "attention", "--record", "r.json", code=1).stderr
+    assert "do not give --no-peers" in run_fovea("kernel", "bench", "--gate", "--no-peers", code=1).stderr
     assert "none of these cards has a speed gate" in run_fovea("kernel", "bench", "pool", "--gate", code=1).stderr
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--record", "r.json", "--sources", "other"], "--record excludes --sources and --parameters"),
-        (["--record", "r.json", "--parameters", '{"stages": 2}'], "--record excludes --sources and --parameters"),
+        (["--record", "r.json", "--sources", "other"], "--record cannot be used with --sources and --parameters"),
+        (["--record", "r.json", "--parameters", '{"stages": 2}'], "--record cannot be used with --sources and --parameters"),
         (["--record", "no/such/folder/r.json"], "no/such/folder/r.json: there is no folder no/such/folder"),
     ],
 )
@@ -242,7 +242,7 @@ def test_profile_keeps_what_it_found(run_fovea, with_gpu, tool, tmp_path):
         (["layer_norm", "row_norm", "--output", "x"], "--output takes one card"),
         (["layer_norm", "--output", "/no/such/folder/x"], "there is no folder /no/such/folder"),
         (["attention", "--gate", "--output", "/no/x"], "there is no folder /no"),
-        (["attention", "--gate", "--plan", "x"], "--gate excludes --plan"),
+        (["attention", "--gate", "--plan", "x"], "--gate cannot be used with --plan"),
     ],
 )
 def test_profile_refuses_what_it_cannot_keep(run_fovea, options, told):
@@ -303,7 +303,7 @@ def test_machine_code_of_one_kernel_goes_to_files_by_role_and_by_region(run_fove
     first = "  *static_cast<volatile std::uint32_t*>(to) = from[0];\n"
     words.write_text(words.read_text().replace(store, first + store))
     planted = run_fovea("kernel", "sass", "gemm_qkv_bf16", "--kernel", kernel, "--sources", tmp_path, code=1).stdout
-    assert "epilogue loop: 16 STG, exactly 8" in planted
+    assert "epilogue loop: 16 STG instead of exactly 8" in planted
 
 
 def test_regions_of_other_machine_code_say_nothing(run_fovea, with_kernels, tool):
@@ -323,7 +323,7 @@ PLANTED = {
         "epilogue/words.cuh",
         "  *static_cast<Type*>(to) = value;",
         "  *static_cast<volatile std::uint32_t*>(to) = from[0];\n  *static_cast<Type*>(to) = value;",
-        "epilogue loop: 16 STS, exactly 8",
+        "epilogue loop: 16 STS instead of exactly 8",
     ),
     # A product of another type than the kernel's own, by all threads.
     "a product where roles have met": (
@@ -337,7 +337,7 @@ PLANTED = {
         "        const std::uint32_t a_block = kPanel ? block : state.stage;",
         "        const std::uint32_t a_block = (kPanel ? block : state.stage) +\n"
         "            (*static_cast<volatile std::uint32_t*>(&shared.tensor_memory) >> 31);",
-        "product loop: 1 LDS, at most 0",
+        "product loop: 1 LDS instead of at most 0",
     ),
 }
 

@@ -138,7 +138,7 @@ def test_saved_files(run_fovea, tmp_path):
         (["no_such_card", "--with-program", "x"], "no_such_card"),
         (["attention", "--with-level", "fast"], "no level 'fast'"),
         (["attention", "--case", "b1", "--with-level", "mma"], "no case 'b1'"),
-        (["layer_norm", "--with-program", "no/such"], "no/such cannot be started"),
+        (["layer_norm", "--with-program", "no/such"], "cannot start no/such"),
         (["no.json", "such.json"], "do not apply to two files"),
     ],
 )
@@ -165,7 +165,7 @@ def test_steps_are_of_right_kernels_alone(run_fovea, with_gpu, with_kernels):
     once = ["kernel", "run", "pixels_repeat", "--case", "rows3_width768"]
     run_fovea(*once, env=with_gpu)
     message = run_fovea(*once, "--steps", env=with_gpu, input="sample\n", code=1).stderr
-    assert "is not timed, because its output is wrong" in message
+    assert "is not timed because its output is wrong" in message
 
 
 def test_a_planted_slow_down_is_calibrated(tmp_path):

@@ -78,8 +78,8 @@ def test_a_panel_of_a_is_loaded_once_a_row(run_fovea, tmp_path, plan, copies):
 
 
 def test_one_card_is_named(run_fovea):
-    assert "name one card" in run_fovea("kernel", "emulate", code=1).stderr
-    assert "name one card" in run_fovea("kernel", "emulate", "layer_norm", "row_norm", code=1).stderr
+    assert "name the card" in run_fovea("kernel", "emulate", code=1).stderr
+    assert "name the card" in run_fovea("kernel", "emulate", "layer_norm", "row_norm", code=1).stderr
 
 
 def test_a_quick_case_is_taken(run_fovea):

@@ -59,17 +59,17 @@ def test_each_misdeed_costs_one_candidate(hostile):
         and found[0]["speed_up"] is None
     )
     expected = [
-        ("proposal", "is no JSON object"),
-        ("proposal", "JSON nested more than 32 deep"),
+        ("proposal", "is not a JSON object"),
+        ("proposal", "JSON nested more than 32 levels deep"),
         ("proposal", "to 1000000000, which is not one of"),
         ("proposal", "'../../../tmp/evil.cuh', which is not one of the sources"),
         ("compile", "error"),
         ("proposal", "the same candidate was already tried"),
         ("proposal", "ended with exit code 1: I have had enough"),
-        ("proposal", "is no JSON object: y"),
+        ("proposal", "is not a JSON object: y"),
         ("proposal", "keeps writing lines"),
         ("proposal", "did not answer within 5 s"),
-        ("proposal", "is no JSON object"),
+        ("proposal", "is not a JSON object"),
     ]
     seen = [(line["failed_at"], line["why"]) for line in found[1:]]
     for (gate, why), (seen_gate, seen_why) in zip(expected, seen, strict=True):
@@ -107,7 +107,7 @@ def test_it_goes_on_after_a_signal(hostile, fovea_bin, run_fovea, tmp_path, how)
 
 def test_a_ledger_is_of_one_run(hostile, run_fovea, tmp_path):
     whole, _ = hostile
-    assert "exists; --resume continues" in run_fovea(*command(whole), code=1).stderr
+    assert "exists; use --resume to continue" in run_fovea(*command(whole), code=1).stderr
     message = run_fovea(*command(whole, "--resume", "--seed", "8"), code=1).stderr
     assert "its seed is 1, and this run's is 8" in message
     message = run_fovea(*command(whole, "--resume", case="b2_h8_n2048_d64_f16"), code=1).stderr

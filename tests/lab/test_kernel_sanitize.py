@@ -77,7 +77,7 @@ def test_cards_with_most_cases_begin_first(sanitize):
 def test_a_hang_ends_at_its_limit_and_costs_no_other_tool(sanitize):
     filed, _ = sanitize("layer_norm", "pool", "--most-seconds", "1", code=1, HANGS="synccheck")
     reasons = [run["reason"] for run in filed["tools"]]
-    assert reasons == ["no end within 1 s"] * 2 + ["not run, because synccheck had no end"] * 6
+    assert reasons == ["time limit of 1 s exceeded"] * 2 + ["not run because synccheck exceeded the time limit"] * 6
 
 
 @pytest.mark.parametrize("tool", TOOLS)

@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"\xef\xbb\xbf{}", "byte order mark"},
         Refusal{vision(R"("layer_norm_eps":1e999)"), "JSON"},
         Refusal{R"({"a":)" + std::string(5000, '[') + std::string(5000, ']') + "}", "deep"},
-        Refusal{R"({"a":")" + std::string(io::kMaxJsonBytes, 'x') + "\"}", "too many"}));
+        Refusal{R"({"a":")" + std::string(io::kMaxJsonBytes, 'x') + "\"}", "too large"}));
 
 TEST(PreprocessorTest, DefaultsAreThoseOfSiglipImageProcessor) {
   const Preprocessing result = parse_preprocessor_config("{}");
@@ -167,30 +167,31 @@ TEST_P(PreprocessorRefusal, NamesFieldAndReason) {
 
 INSTANTIATE_TEST_SUITE_P(
     Refusals, PreprocessorRefusal,
-    testing::Values(
-        Refusal{R"({"do_resize":false})", "do_resize is false: this step is always taken"},
-        Refusal{R"({"do_rescale":false})", "do_rescale"},
-        Refusal{R"({"do_normalize":false})", "do_normalize"},
-        Refusal{R"({"do_convert_rgb":false})", "do_convert_rgb"},
-        Refusal{R"({"do_center_crop":true})", "do_center_crop"},
-        Refusal{R"({"do_pad":true})", "do_pad"},
-        Refusal{R"({"resample":1})", "only 2 (bilinear) and 3 (bicubic)"},
-        Refusal{R"({"resample":"bilinear"})", "only 2"},
-        Refusal{R"({"image_processor_type":"CLIPImageProcessor"})",
-                "expected SiglipImageProcessor for a model of fixed resolution"},
-        Refusal{R"({"image_processor_type":"Siglip2ImageProcessor"})",
-                "expected SiglipImageProcessor"},
-        Refusal{R"({"size":{"shortest_edge":224}})", "squashed, not cropped"},
-        Refusal{R"({"size":{"height":224}})", "squashed"},
-        Refusal{R"({"size":{"height":0,"width":224}})", "size.height is 0"},
-        Refusal{R"({"size":100000})", "expected 1 to"}, Refusal{R"({"size":"224"})", "expected {"},
-        Refusal{R"({"image_mean":[0.5,0.5]})", "three numbers"},
-        Refusal{R"({"image_mean":0.5})", "three numbers"},
-        Refusal{R"({"image_std":[0.5,0,0.5]})", "sensible"},
-        Refusal{R"({"image_std":[0.5,"x",0.5]})", "sensible"},
-        Refusal{R"({"rescale_factor":0})", "rescale_factor"},
-        Refusal{R"({"rescale_factor":-1})", "rescale_factor"},
-        Refusal{R"({"rescale_factor":true})", "expected a number"}, Refusal{"{", "not JSON"}));
+    testing::Values(Refusal{R"({"do_resize":false})", "do_resize is false: only true is supported"},
+                    Refusal{R"({"do_rescale":false})", "do_rescale"},
+                    Refusal{R"({"do_normalize":false})", "do_normalize"},
+                    Refusal{R"({"do_convert_rgb":false})", "do_convert_rgb"},
+                    Refusal{R"({"do_center_crop":true})", "do_center_crop"},
+                    Refusal{R"({"do_pad":true})", "do_pad"},
+                    Refusal{R"({"resample":1})", "only 2 (bilinear) and 3 (bicubic)"},
+                    Refusal{R"({"resample":"bilinear"})", "only 2"},
+                    Refusal{R"({"image_processor_type":"CLIPImageProcessor"})",
+                            "expected SiglipImageProcessor for a model of fixed resolution"},
+                    Refusal{R"({"image_processor_type":"Siglip2ImageProcessor"})",
+                            "expected SiglipImageProcessor"},
+                    Refusal{R"({"size":{"shortest_edge":224}})", "since images are not cropped"},
+                    Refusal{R"({"size":{"height":224}})", "since images are not cropped"},
+                    Refusal{R"({"size":{"height":0,"width":224}})", "size.height is 0"},
+                    Refusal{R"({"size":100000})", "expected 1 to"},
+                    Refusal{R"({"size":"224"})", "expected {"},
+                    Refusal{R"({"image_mean":[0.5,0.5]})", "three numbers"},
+                    Refusal{R"({"image_mean":0.5})", "three numbers"},
+                    Refusal{R"({"image_std":[0.5,0,0.5]})", "expected three numbers from"},
+                    Refusal{R"({"image_std":[0.5,"x",0.5]})", "expected three numbers from"},
+                    Refusal{R"({"rescale_factor":0})", "rescale_factor"},
+                    Refusal{R"({"rescale_factor":-1})", "rescale_factor"},
+                    Refusal{R"({"rescale_factor":true})", "expected a number"},
+                    Refusal{"{", "not JSON"}));
 
 TEST(ModelConfigTest, ReadsANaflexModel) {
   for (const char* text :
@@ -211,7 +212,7 @@ TEST(ModelConfigTest, ReadsANaflexModel) {
   EXPECT_EQ(read_model_config(folder.path()).vision.tokens(), 1024);
   write_text(preprocessor, R"({"patch_size":14})");
   const std::string differs = error_of([&] { (void)read_model_config(folder.path()); });
-  EXPECT_TRUE(contains(differs, "patch_size is 14, but that of config.json is 16")) << differs;
+  EXPECT_TRUE(contains(differs, "patch_size is 14, but 16 in config.json")) << differs;
 }
 
 TEST(ModelConfigTest, ReadsAFolder) {

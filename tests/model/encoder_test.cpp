@@ -135,7 +135,7 @@ TEST_F(EncoderTest, ObservingEndsWhenAThreadFails) {
   Encoder observed(*checkpoint_,
                    quantize::observe(make_backend({.precision = Precision::kFp32, .threads = 4}),
                                      {ops::Place::kFc1, ops::Place::kFc2}, observations));
-  EXPECT_NE(error_of([&] { encode(observed, 0, 9); }).find("image 0 was seen twice"),
+  EXPECT_NE(error_of([&] { encode(observed, 0, 9); }).find("image 0 was observed twice"),
             std::string::npos);
 }
 

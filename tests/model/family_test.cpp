@@ -34,9 +34,9 @@ namespace {
 
 /// transformers models/vit/modeling_vit.py, as ViTModel saves it.
 constexpr std::array kVitParts{
-    PartName{Part::kClassToken, "embeddings.cls_token", Ending::kNone, 2},
+    PartName{Part::kClassToken, "embeddings.cls_token", NameSuffix::kNone, 2},
     PartName{Part::kPatchEmbed, "embeddings.patch_embeddings.projection"},
-    PartName{Part::kPosition, "embeddings.position_embeddings", Ending::kNone, 1},
+    PartName{Part::kPosition, "embeddings.position_embeddings", NameSuffix::kNone, 1},
     PartName{Part::kNorm1, "encoder.layer.{}.layernorm_before"},
     PartName{Part::kQuery, "encoder.layer.{}.attention.attention.query"},
     PartName{Part::kKey, "encoder.layer.{}.attention.attention.key"},

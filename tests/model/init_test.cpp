@@ -154,7 +154,7 @@ TEST_F(InitTest, FolderThatCannotBeMadeIsNamed) {
   const std::string error = error_of([&] {
     write_checkpoint({.preset = "tiny", .folder = temporary_.path() / "file" / "model"});
   });
-  EXPECT_TRUE(contains(error, "cannot make the folder")) << error;
+  EXPECT_TRUE(contains(error, "cannot create the folder")) << error;
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ def test_refusals(tiny, tmp_path):
     out = tmp_path / "heat.png"
     assert "a picture to write" in tiny.heat("a dog", code=2).stderr
     said = tiny.run_fovea("heat", "a dog", "-m", tiny.model, "-o", out, code=2).stderr
-    assert "the words and one photo" in said
+    assert "a text and one photo" in said
     broken = tmp_path / "broken.jpg"
     broken.write_bytes(b"\xff\xd8\xff")
     assert "broken.jpg" in tiny.heat("a dog", "-o", out, photo=broken, code=1).stderr

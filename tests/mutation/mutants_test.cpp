@@ -89,7 +89,7 @@ std::string line_of(std::string_view text, int number) {
 }
 
 TEST(PtxTextTest, AKernelsInstructionsWithTheirPlaces) {
-  const std::vector<Statement> all = statements_of(kPtx, "pipe");
+  const std::vector<Statement> all = parse_statements(kPtx, "pipe");
   EXPECT_EQ(all.size(), 16U);
   const Statement& init = find(all, "mbarrier.init");
   EXPECT_EQ(init.guard, "@!%p1");
@@ -103,8 +103,8 @@ TEST(PtxTextTest, AKernelsInstructionsWithTheirPlaces) {
   EXPECT_EQ(find(all, "selp").line, 37);  // behind one of two lines
   EXPECT_EQ(find(all, "cp.async.wait_group").line, 41);
   EXPECT_EQ(all.back().opcode, "ret");
-  EXPECT_EQ(statements_of(kPtx, "other").size(), 3U);
-  EXPECT_THROW(static_cast<void>(statements_of(kPtx, "pip")), Error);
+  EXPECT_EQ(parse_statements(kPtx, "other").size(), 3U);
+  EXPECT_THROW(static_cast<void>(parse_statements(kPtx, "pip")), Error);
 }
 
 TEST(PtxTextTest, AnOpcodesBeginningEndsAtADot) {
@@ -124,7 +124,7 @@ TEST(PtxTextTest, OtherKernelsGoAndLinesStay) {
 }
 
 TEST(PtxMutantTest, EachSiteOnItsOwn) {
-  const std::vector<PtxMutant> all = mutants_of(kPtx, "pipe");
+  const std::vector<PtxMutant> all = make_mutants(kPtx, "pipe");
   const auto lines_of = [&](std::string_view kind) {
     std::vector<int> lines;
     for (const PtxMutant& mutant : of_kind(all, kind)) {
@@ -148,7 +148,7 @@ TEST(PtxMutantTest, EachSiteOnItsOwn) {
 }
 
 TEST(PtxMutantTest, OneInstructionDiffersAndTheEmulatorReadsIt) {
-  for (const PtxMutant& mutant : mutants_of(kPtx, "pipe")) {
+  for (const PtxMutant& mutant : make_mutants(kPtx, "pipe")) {
     const std::string text = mutant.applied(kPtx);
     EXPECT_NE(text, kPtx) << mutant.kind;
     EXPECT_EQ(std::ranges::count(text, '\n'), std::ranges::count(kPtx, '\n')) << mutant.kind;
@@ -172,7 +172,7 @@ TEST(PtxMutantTest, GuardsStay) {
   ret;
 }
 )";
-  const std::vector<PtxMutant> all = mutants_of(kGuarded, "one");
+  const std::vector<PtxMutant> all = make_mutants(kGuarded, "one");
   EXPECT_EQ(line_of(of_kind(all, "xor dropped").at(0).applied(kGuarded), 8),
             "  @%p1 mov.b32 %r1, %r2;");
   EXPECT_EQ(line_of(of_kind(all, "16 bytes more awaited").at(0).applied(kGuarded), 9),
@@ -185,7 +185,7 @@ TEST(PtxMutantTest, FieldsOfDescriptorsThatMeanSomething) {
   const auto kinds_of = [](std::string_view product) {
     const std::string text = ".visible .entry one()\n{\n" + std::string(product) + "\nret;\n}\n";
     std::multiset<std::string> kinds;
-    for (const PtxMutant& mutant : mutants_of(text, "one")) {
+    for (const PtxMutant& mutant : make_mutants(text, "one")) {
       kinds.insert(mutant.kind);
     }
     return kinds;
@@ -230,7 +230,7 @@ TEST(PtxMutantTest, WhatTensorMemoryDependsOn) {
 }
 )";
   std::multiset<std::string> kinds;
-  for (const PtxMutant& mutant : mutants_of(kUses, "one")) {
+  for (const PtxMutant& mutant : make_mutants(kUses, "one")) {
     kinds.insert(mutant.kind);
   }
   for (const std::string_view deleted : {"cp", "commit", "fence::after_thread_sync", "wait::ld",
@@ -240,7 +240,7 @@ TEST(PtxMutantTest, WhatTensorMemoryDependsOn) {
   EXPECT_EQ(kinds.count("descriptor: start 32 bytes off"), 3U);  // not of A in tensor memory
   EXPECT_EQ(kinds.count("descriptor: leading offset"), 0U);
   EXPECT_EQ(kinds.count("instruction descriptor: columns"), 2U);
-  EXPECT_EQ(line_of(of_kind(mutants_of(kUses, "one"), "instruction descriptor: A's type")
+  EXPECT_EQ(line_of(of_kind(make_mutants(kUses, "one"), "instruction descriptor: A's type")
                         .at(0)
                         .applied(kUses),
                     4),
@@ -256,7 +256,7 @@ TEST(PtxMutantTest, ABarrierThatOthersArriveAtHasAnotherNumber) {
   bar.sync %r1, 64;
 }
 )";
-  const std::vector<PtxMutant> all = mutants_of(kArrives, "one");
+  const std::vector<PtxMutant> all = make_mutants(kArrives, "one");
   EXPECT_EQ(of_kind(all, "barrier of another number").size(), 2U);
   EXPECT_EQ(of_kind(all, "barrier of all groups").size(), 0U);
   EXPECT_EQ(of_kind(all, "no bar.arrive").size(), 1U);
@@ -270,7 +270,7 @@ TEST(PtxMutantTest, ABarrierThatOthersArriveAtHasAnotherNumber) {
   bar.sync %r2, 64;
 }
 )";
-  const std::vector<PtxMutant> groups = of_kind(mutants_of(kOne, "one"), "barrier of all groups");
+  const std::vector<PtxMutant> groups = of_kind(make_mutants(kOne, "one"), "barrier of all groups");
   ASSERT_EQ(groups.size(), 1U);
   EXPECT_EQ(groups[0].line, 6);
 }

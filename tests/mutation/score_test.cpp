@@ -25,7 +25,7 @@ TEST(MutationScoreTest, WhatNoCaseReachesDoesNotCount) {
       result_of("b", Fate::kCaught), result_of("a", Fate::kSurvived), result_of("b", Fate::kCaught),
       result_of("a", Fate::kNotReached)};
   EXPECT_DOUBLE_EQ(share_caught(results), 2.0 / 3.0);
-  const std::string table = table_of(results);
+  const std::string table = score_table(results);
   EXPECT_LT(table.find("\na "), table.find("\nb "));
   EXPECT_NE(table.find("     0       1           1\n"), std::string::npos) << table;
   EXPECT_NE(table.find("     2       3           1\n"), std::string::npos) << table;

@@ -30,8 +30,8 @@ inline Verdict judge(const Compared& matrix, const Tolerance& tolerance,
       values.tile = {row, column, std::min(edge, matrix.rows - row),
                      std::min(edge, matrix.columns - column)};
       for (std::size_t i = 0; i < values.tile.count(); ++i) {
-        const auto from = static_cast<std::size_t>(values.tile.row_of(i) * matrix.columns +
-                                                   values.tile.column_of(i));
+        const auto from = static_cast<std::size_t>(values.tile.output_row(i) * matrix.columns +
+                                                   values.tile.output_column(i));
         values.actual.push_back(matrix.actual[from]);
         values.expected.push_back(matrix.expected[from]);
         if (!matrix.framework.empty()) {

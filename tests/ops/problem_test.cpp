@@ -173,7 +173,7 @@ TEST(LaneTest, RefusesOperandsThatDoNotFit) {
       executor.run(packed_attention_call(problem, qkv, output));
     });
   });
-  EXPECT_NE(said.find("qkv is f32 [2, 23], f32 [2, 24] expected"), std::string::npos) << said;
+  EXPECT_NE(said.find("qkv is f32 [2, 23], expected f32 [2, 24]"), std::string::npos) << said;
 }
 
 TEST(WeightsTest, LengthsMustFit) {
@@ -189,7 +189,7 @@ TEST(WeightsTest, LengthsMustFit) {
     static_cast<void>(
         backend->prepare(LinearWeights{.in = 5, .out = 3, .weight = weight, .bias = bias}));
   });
-  EXPECT_NE(said.find("holds 12 numbers, 15 expected"), std::string::npos) << said;
+  EXPECT_NE(said.find("has 12 numbers, expected 15"), std::string::npos) << said;
   const std::string norm_said = message_of([&] {
     static_cast<void>(backend->prepare(LinearWeights{.in = 4,
                                                      .out = 3,
@@ -197,7 +197,7 @@ TEST(WeightsTest, LengthsMustFit) {
                                                      .bias = bias,
                                                      .norm = {.weight = bias, .bias = bias}}));
   });
-  EXPECT_NE(norm_said.find("norm before a linear layer holds 3 numbers, 4 expected"),
+  EXPECT_NE(norm_said.find("norm before a linear layer has 3 numbers, expected 4"),
             std::string::npos)
       << norm_said;
 }

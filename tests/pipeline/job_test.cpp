@@ -315,7 +315,7 @@ TEST_F(JobTest, HalfPrecisionAndJson) {
 TEST_F(JobTest, EmbeddingsThatAreNotFiniteAreFailedInputs) {
   const Encode broken = [](auto patches, auto images, auto out, const OnComputed& on_computed) {
     telling_encode()(patches, images, out, on_computed);
-    floats_of(out)[kDimension] = std::numeric_limits<float>::quiet_NaN();  // of the second image
+    as_floats(out)[kDimension] = std::numeric_limits<float>::quiet_NaN();  // of the second image
   };
   ASSERT_TRUE(run(folder_, test_identity(), test_run_options(), broken, 4));
   EXPECT_EQ(io::NpyFile(folder_ / "embeddings-00000.npy").shape(), (Shape{3, kDimension}));

@@ -42,12 +42,12 @@ TEST(FileKinds, ComeFromEndingsAndNames) {
       {"new\nline.jpg", "image"}, {"", "other"},
   };
   for (const auto& [name, kind] : expected) {
-    EXPECT_EQ(kind_of(name), kind) << name;
+    EXPECT_EQ(file_kind(name), kind) << name;
   }
-  EXPECT_EQ(kind_of_folder("@eaDir"), "thumbnails");
-  EXPECT_EQ(kind_of_folder("$RECYCLE.BIN"), "deleted");
-  EXPECT_EQ(kind_of_folder("System Volume Information"), "system");
-  EXPECT_EQ(kind_of_folder("thumbnails of Rome"), "");
+  EXPECT_EQ(folder_kind("@eaDir"), "thumbnails");
+  EXPECT_EQ(folder_kind("$RECYCLE.BIN"), "deleted");
+  EXPECT_EQ(folder_kind("System Volume Information"), "system");
+  EXPECT_EQ(folder_kind("thumbnails of Rome"), "");
 }
 
 TEST(GlobPattern, MatchesNamesAndPaths) {

@@ -77,7 +77,7 @@ class OutputStateTest : public FolderTest {
     if (!plan) {
       return std::nullopt;
     }
-    carry_out(*plan, opened);
+    apply_repair(*plan, opened);
     return plan->manifest.state.rows;
   }
 };
@@ -207,35 +207,35 @@ TEST_F(OutputStateTest, LockRemembersFilesThatNobodyTouched) {
   write(name, "content");
   {
     OutputLock lock(folder);
-    EXPECT_FALSE(lock.knows(name, kSum));
-    lock.remember(name, kSum, *folder->examine(name));
+    EXPECT_FALSE(lock.is_recorded(name, kSum));
+    lock.record(name, kSum, *folder->examine(name));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));  // steps of the kernel's clock
     lock.flush();
-    EXPECT_TRUE(lock.knows(name, kSum));
-    EXPECT_FALSE(lock.knows(name, kSum + 1));
-    EXPECT_FALSE(lock.knows("embeddings-00001.npy", kSum));
+    EXPECT_TRUE(lock.is_recorded(name, kSum));
+    EXPECT_FALSE(lock.is_recorded(name, kSum + 1));
+    EXPECT_FALSE(lock.is_recorded("embeddings-00001.npy", kSum));
   }
   const std::string remembered = read_text(folder_ / ".lock");
-  EXPECT_TRUE(OutputLock(folder).knows(name, kSum));
+  EXPECT_TRUE(OutputLock(folder).is_recorded(name, kSum));
   // The same content, length, name and time of the last write, and yet another file.
   const auto time = fs::last_write_time(folder_ / name);
   write(name, "content");
   fs::last_write_time(folder_ / name, time);
-  EXPECT_FALSE(OutputLock(folder).knows(name, kSum));
+  EXPECT_FALSE(OutputLock(folder).is_recorded(name, kSum));
   // One that was touched between its summing and the flush is not remembered.
   {
     OutputLock lock(folder);
-    lock.remember(name, kSum, *folder->examine(name));
+    lock.record(name, kSum, *folder->examine(name));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     write(name, "another");
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  EXPECT_FALSE(OutputLock(folder).knows(name, kSum));
+  EXPECT_FALSE(OutputLock(folder).is_recorded(name, kSum));
   // Whatever is in the file, it is no more than a cache.
   for (const std::string& text : {std::string("\0\xff\n\n x", 6), remembered.substr(0, 30),
                                   "embeddings-00000.npy zzz 1 2 3\n" + remembered}) {
     write(".lock", text);
-    EXPECT_FALSE(OutputLock(folder).knows(name, kSum));
+    EXPECT_FALSE(OutputLock(folder).is_recorded(name, kSum));
   }
   {
     OutputLock lock(folder);

@@ -187,7 +187,7 @@ inline std::function<Prepare()> number_prepare() {
 inline Encode telling_encode() {
   return [](std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
             std::span<std::byte> rows, const OnComputed& /*on_computed*/) {
-    const std::span<float> out = floats_of(rows);
+    const std::span<float> out = as_floats(rows);
     const std::int64_t images = std::ssize(grids);
     for (std::int64_t image = 0; image < images; ++image) {
       std::uint64_t number = 0;

@@ -125,7 +125,7 @@ def index_line(row):
 BROKEN_INDEXES = {
     "short": (index_line(0), 1, "ends after 1 lines, but the array has 3 rows"),
     "long": ("".join(map(index_line, range(4))), 3, "has more lines than the 3 rows"),
-    "misnumbered": (index_line(0) + index_line(2), 1, "line 2: is for row 2, expected row 1"),
+    "misnumbered": (index_line(0) + index_line(2), 1, "line 2: the row number is 2, expected 1"),
     "no JSON": (index_line(0) + "no JSON\n", 1, "line 2: not a JSON object"),
     "endless line": (index_line(0) + "x" * (2 << 20), 1, "line 2 is longer than 1048576 bytes"),
 }
@@ -153,7 +153,7 @@ def test_a_jsonl_with_an_endless_line_ends_alone(embed, photos, tmp_path):
     run_within(embed, f"@{write_list(tmp_path, jsonl, photos)}", out=tmp_path / "out", code=3)
     sources, _, _, errors = read_output(tmp_path / "out")
     assert len(sources) == 41
-    assert errors == {os.fspath(jsonl): "line 2 is longer than 1048576 bytes, which is too long"}
+    assert errors == {os.fspath(jsonl): "line 2 is too long (more than 1048576 bytes)"}
 
 
 def test_links_in_archives_are_failed_inputs(embed, tmp_path):

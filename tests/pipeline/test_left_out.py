@@ -240,7 +240,7 @@ def test_an_output_among_the_photos(embed, tmp_path):
 
 def test_invalid_patterns_are_refused(embed, photos, tmp_path):
     for flag in ("--exclude", "--include"):
-        assert "names nothing" in embed(photos, out=tmp_path / "o", flags=[flag, "/"], code=1).stderr
+        assert "has no name" in embed(photos, out=tmp_path / "o", flags=[flag, "/"], code=1).stderr
     assert not (tmp_path / "o").exists()
 
 

@@ -230,7 +230,7 @@ def test_a_shard_that_is_missing_is_an_error(place):
     shutil.copytree(place.folder / "part-0", place.folder / "again")
     for flags in ([], ["--partial", "--keep-first"]):
         said = place.merge("again", *parts, out="merged", flags=flags, code=1).stderr
-        assert "shard 0/4 is there 2 times, in again and part-0" in said
+        assert "shard 0/4 occurs 2 times, in again and part-0" in said
     place.embed("of-two", "--shard", "0/2")
     said = place.merge("of-two", *parts, out="merged", flags=["--partial", "--keep-first"]).stderr
     assert "PARTIAL: shard 1/2 is missing" in said

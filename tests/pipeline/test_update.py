@@ -134,7 +134,7 @@ def test_another_model_is_refused(place, run_fovea, model):
 
 def test_what_cannot_be_updated_says_why(place):
     place(out="one.npy")
-    assert "nothing says which model made it" in place("--update", out="one.npy", code=1).stderr
+    assert "it does not record its model" in place("--update", out="one.npy", code=1).stderr
     for flags in (["--overwrite"], ["--retry-failed"], ["--synthetic", "3"]):
         place("--update", *flags, code=2)
     place("--max-drop", "3", code=2)
@@ -359,6 +359,6 @@ def test_copied_rows_are_told_beside_those_that_came(place):
     (place.folder / "photos/00003.jpg").rename(place.folder / "photos/z.jpg")
     said = place("--update").stderr
     assert (
-        "updated: 1 added, 0 re-embedded (1 of these copied from rows of the same contents), 1 dropped, 11 unchanged"
+        "updated: 1 added, 0 re-embedded (1 of them copied from rows with the same contents), 1 dropped, 11 unchanged"
         in said
     )

@@ -82,8 +82,8 @@ TEST(Observations, WhoWaitsForAnImageThatFailedGetsItsReason) {
         told = error.what();
       }
     });
-    observations.give_up(std::make_exception_ptr(Error("no memory")));
-    observations.give_up(std::make_exception_ptr(Error("a later reason")));
+    observations.abort(std::make_exception_ptr(Error("no memory")));
+    observations.abort(std::make_exception_ptr(Error("a later reason")));
   }
   EXPECT_EQ(told, "no memory");
 }

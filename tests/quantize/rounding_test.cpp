@@ -162,7 +162,7 @@ TEST(BalancingDivisors, StatisticsAreThoseOfTheDividedInputs) {
   for (std::size_t i = 0; i < kWidth; ++i) {
     divisors[i] = 0.5F + 0.1F * static_cast<float>(i % 17);
   }
-  const InputStatistics found = divided(layer.statistics, divisors);
+  const InputStatistics found = divide_inputs(layer.statistics, divisors);
   for (std::size_t index = 0; index < layer.x.size(); ++index) {
     layer.x[index] /= divisors[index % kWidth];
   }

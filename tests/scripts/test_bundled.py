@@ -101,7 +101,7 @@ def test_without_lists_nothing_can_be_said(apt, capsys, monkeypatch, tmp_path):
 
 
 def test_the_packages_of_this_machine():
-    (package,) = bundled.packages_of(["libz.so.1"])
+    (package,) = bundled.find_packages(["libz.so.1"])
     assert package.name == "zlib1g" and package.version and package.files == ("libz.so.1",)
 
 

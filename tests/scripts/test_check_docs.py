@@ -55,7 +55,7 @@ def test_sizes_code_and_what_has_a_source_pass(tree, sentence):
 def test_a_source_must_be_there_and_hold_the_number(tree):
     assert "16 in" in check_docs.figures("a.md", "At most 16% <!-- in lab/profile/rules.cpp -->.")[0]
     assert (
-        "the source of a figure, lab/none.cpp, is not there"
+        "the source of a figure, lab/none.cpp, does not exist"
         in check_docs.figures("a.md", "At most 15% <!-- in lab/none.cpp -->.")[0]
     )
     # A source in another paragraph does not count for this one.
@@ -67,7 +67,7 @@ def test_a_source_must_be_there_and_hold_the_number(tree):
 def test_what_a_test_holds_is_known_to_that_test(tree):
     text = "<!-- held by lab/profile/rules.cpp -->\n| 5 us |\n<!-- to here -->\n"
     assert check_docs.figures("docs/laboratory.md", text) == [
-        "docs/laboratory.md: lab/profile/rules.cpp holds nothing of docs/laboratory.md"
+        "docs/laboratory.md: lab/profile/rules.cpp does not mention docs/laboratory.md"
     ]
     (tree / "lab/profile/rules.cpp").write_text("std::ifstream page(FOVEA_LABORATORY_PAGE);")
     assert check_docs.figures("docs/laboratory.md", text) == []
@@ -76,7 +76,7 @@ def test_what_a_test_holds_is_known_to_that_test(tree):
 def test_tables_have_every_architecture():
     made_up = check_docs.archs.Arch(130, "Made-up", "M100", 64, (), target="sm_130a")
     assert check_docs.architectures((*check_docs.archs.ARCHS, made_up)) == [
-        "docs/gpu.md: no row of what runs where has 13.0 (M100)",
+        'docs/gpu.md: the table "What runs where" lacks 13.0 (M100)',
         "docs/emulator.md: the table of devices lacks `emu:sm_130a`",
     ]
 

@@ -94,7 +94,9 @@ def test_the_middle_of_a_comment_comments_behind_code_and_literals_pass(source):
     ],
 )
 def test_a_name_that_is_a_preposition_or_pronoun_is_found_in_cpp(source, name):
-    assert check_words.faults("a.hpp", source + "\n") == [f"a.hpp:1: `{name}` is no name: say what it holds"]
+    assert check_words.faults("a.hpp", source + "\n") == [
+        f"a.hpp:1: `{name}` is not a descriptive name: use a noun or a verb"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ def test_nouns_uses_and_accessors_pass_in_cpp(source):
 )
 def test_a_name_that_is_a_preposition_or_pronoun_is_found_in_python(source):
     (fault,) = check_words.faults("a.py", source + "\n")
-    assert "is no name" in fault
+    assert "is not a descriptive name" in fault
 
 
 def test_nouns_pass_in_python():

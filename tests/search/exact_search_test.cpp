@@ -308,8 +308,8 @@ class BoundTest : public ExactSearchTest {
                                         const std::vector<float>& vectors) const {
     const std::int64_t count = static_cast<std::int64_t>(rows.size()) / kDimension;
     std::vector<std::uint8_t> codes(
-        static_cast<std::size_t>((count + CodeScan::kRowsBeyond) * coder.stride()));
-    OwnedTerms terms(static_cast<std::size_t>(count + CodeScan::kRowsBeyond));
+        static_cast<std::size_t>((count + CodeScan::kPaddingRows) * coder.stride()));
+    OwnedTerms terms(static_cast<std::size_t>(count + CodeScan::kPaddingRows));
     coder.encode({reinterpret_cast<const std::byte*>(rows.data()), DType::kF32, kDimension}, count,
                  codes.data(), terms, 0);
     const Queries queries = search::check_queries(vectors, kDimension, {});
@@ -317,7 +317,7 @@ class BoundTest : public ExactSearchTest {
     std::vector<Pair> all(static_cast<std::size_t>(count) * queries.size(), Pair{0, -9, 0});
     CodeScan scan(coded);
     for (std::int64_t first = 0; first < count; first += CodeScan::kMaxRows) {
-      const BoundTerms from = terms.view().from(first);
+      const BoundTerms from = terms.view().subspan(first);
       scan.scan(
           codes.data() + first * coder.stride(), from, std::min(CodeScan::kMaxRows, count - first),
           [](std::size_t) { return -INFINITY; },

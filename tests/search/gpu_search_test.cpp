@@ -221,8 +221,8 @@ TEST_F(GpuSearchTest, RulesOutMostTiles) {
     scanner->begin(coder, count, 1);
     RowCopy copy(coder, 512);
     for (std::int64_t first = 0; first < count; first += 512) {
-      coder.encode(reader.read(RowBlock{0, first, 512}), 512, copy.codes_of(0), copy.terms, 0);
-      scanner->put(0, copy, 512, first);
+      coder.encode(reader.read(RowBlock{0, first, 512}), 512, copy.row_codes(0), copy.terms, 0);
+      scanner->upload(0, copy, 512, first);
     }
     scanner->end();
     std::vector<float> wanted;

@@ -160,7 +160,7 @@ TEST(Html, TheEndOfALongSectionIsAList) {
     pictures.push_back(picture(fmt::format("p{}", index), 0.5));
   }
   page.sections.push_back(section(std::nullopt, pictures));
-  const std::vector<fs::path> shown = pictures_of(page);
+  const std::vector<fs::path> shown = page_files(page);
   EXPECT_EQ(shown.size(), 60U);
   Thumbnails thumbnails;
   for (const fs::path& file : shown) {

@@ -89,15 +89,15 @@ TEST(CombineQueries, RefusalsNameTheQueryOrTheTerm) {
   EXPECT_EQ(refusal(queries, 4, {{good}}), "none");
   EXPECT_EQ(refusal({}, 4, {{good}}), "none");
   EXPECT_EQ(refusal(queries, 4, {{good}, {short_one}}), "term 1 has 3 numbers, not 4");
-  EXPECT_EQ(refusal(queries, 4, {{zeros}}), "term 0 is all zeros, which have no direction");
+  EXPECT_EQ(refusal(queries, 4, {{zeros}}), "term 0 is all zeros, so it has no direction");
   EXPECT_EQ(refusal(queries, 4, {{broken}}), "term 0 holds NaN or infinity");
   EXPECT_EQ(refusal(queries, 4, {{good, std::numeric_limits<double>::infinity()}}),
             "the weight of term 0 is inf, which is not finite");
-  EXPECT_EQ(refusal(queries, 5, {}), "queries of 5 numbers each are not 12 numbers");
-  EXPECT_EQ(refusal(queries, 0, {}), "vectors have at least one number, not 0");
+  EXPECT_EQ(refusal(queries, 5, {}), "12 numbers are not a whole number of queries of 5 numbers");
+  EXPECT_EQ(refusal(queries, 0, {}), "invalid dimension 0; it must be at least 1");
   std::vector<float> with_zeros = queries;
   with_zeros.insert(with_zeros.end(), 4, 0.0F);
-  EXPECT_EQ(refusal(with_zeros, 4, {}), "query 3 is all zeros, which have no direction");
+  EXPECT_EQ(refusal(with_zeros, 4, {}), "query 3 is all zeros, so it has no direction");
 }
 
 }  // namespace

@@ -171,7 +171,7 @@ TEST_F(SearchTest, SeveralOutputsAreSearchedAsOne) {
   shards_ = 0;
   add_shard(random(3, 5), 5);
   folder_ = parent;
-  EXPECT_SAYS(refused({at("a"), at("c")}), "c/embeddings-00000.npy: its embeddings have 5 numbers");
+  EXPECT_SAYS(refused({at("a"), at("c")}), "c/embeddings-00000.npy: the embeddings have 5 numbers");
 }
 
 TEST_F(SearchTest, UnfinishedOutputsSayHowFarTheyAre) {
@@ -249,7 +249,7 @@ TEST_F(SearchTest, MalformedFolders) {
   add_shard(random(3, 4), 4);
   EXPECT_EQ(error_of(), "no error");
   add_shard(random(3, 5), 5);
-  EXPECT_SAYS(error_of(), "embeddings-00001.npy: its embeddings have 5 numbers");
+  EXPECT_SAYS(error_of(), "embeddings-00001.npy: the embeddings have 5 numbers");
   fs::remove(folder_ / "embeddings-00001.npy");
   write("index-00000.jsonl", "{}\n{}\n");
   EXPECT_SAYS(error_of(), "has 3 rows, but its index index-00000.jsonl has 2 lines");
@@ -343,8 +343,8 @@ TEST_F(SearchTest, LinesOfManyBlocksAreFound) {
   EXPECT_EQ(collection.find("x"), std::nullopt);
   write("index-00000.jsonl", std::string(17 << 20, 'x') + std::string(kRows, '\n'));
   EXPECT_SAYS(error_of([](const Collection& c) { (void)c.source(0); }),
-              "index-00000.jsonl, line 1: 17825793 bytes are too many");
-  EXPECT_SAYS(error_of([](const Collection& c) { (void)c.find("a"); }), "line 1: 17825793 bytes");
+              "index-00000.jsonl, line 1: the line has 17825793 bytes");
+  EXPECT_SAYS(error_of([](const Collection& c) { (void)c.find("a"); }), "line 1: the line has 17825793 bytes");
 }
 
 // Long indexes are not read to be opened, nor for a single row.
@@ -393,7 +393,7 @@ TEST_F(SearchTest, LongIndexesAreLookedUp) {
   for (const auto& use : std::vector<std::function<void(const Collection&)>>{
            [](const Collection& c) { (void)c.source(500); },
            [](const Collection& c) { (void)c.find("absent"); }}) {
-    EXPECT_SAYS(error_of(use), "index-00000.jsonl: has 39999 lines for 40000 rows");
+    EXPECT_SAYS(error_of(use), "index-00000.jsonl: the index has 39999 lines for 40000 rows");
   }
   write_index([&](std::int64_t row) { return row == kRows - 1 ? "" : line(row); });
   EXPECT_SAYS(error_of(), "has 40000 rows, but its index index-00000.jsonl has 39999 lines");

@@ -399,7 +399,7 @@ def test_the_folder_that_is_preferred(run_fovea, tmp_path, monkeypatch):
     names = print0(run_fovea, "--prefer", "album", "--only", "identical-files")
     assert [os.path.basename(os.path.dirname(name)) for name in names] == ["backup old phone"]
     assert (
-        "nowhere: is not a folder"
+        "nowhere: not a folder"
         in run_fovea("similar", "--duplicates", "--in", "out", "--prefer", "nowhere", code=1).stderr
     )
-    assert "applies to --duplicates alone" in run_fovea("similar", "--in", "out", "--prefer", "album", code=2).stderr
+    assert "applies only to --duplicates" in run_fovea("similar", "--in", "out", "--prefer", "album", code=2).stderr

@@ -137,7 +137,7 @@ def test_npy_queries(run_fovea, tmp_path, output):
     assert page.placeholders == [f"q.npy[{row}]: no picture, a vector has no picture" for row in (0, 1)]
     np.save("q.npy", np.ones(5, np.float32))
     error = run_fovea("similar", "q.npy", "--in", "out", code=1).stderr
-    assert "vectors of 5 numbers, but those in out have 48" in error
+    assert "the vectors have 5 dimensions, but those in out have 48" in error
 
 
 def test_devices(run_fovea, output):
@@ -170,7 +170,7 @@ def test_page(run_fovea, tmp_path, photos, output):
     assert "10 pictures could not be read" in lost.stderr and "--root" in lost.stderr
     assert len(Pictures(tmp_path / "elsewhere/page.html").placeholders) == 10
     alone = run_fovea(*arguments, "--root", "../elsewhere", "-k", "1", cwd=tmp_path / "elsewhere")
-    assert "2 pictures could not be read; placeholders stand for them" in alone.stderr
+    assert "2 pictures could not be read and were replaced by placeholders" in alone.stderr
     run_fovea(*arguments, "--root", "..", cwd=tmp_path / "elsewhere")
     assert len(Pictures(tmp_path / "elsewhere/page.html").images) == 10
 
@@ -255,10 +255,10 @@ def test_the_place_of_the_page_is_tried_before_anything_else(run_fovea, tmp_path
     "arguments, message",
     [
         (["--limit", "-1"], "at least 0"),
-        (["--threshold", "0.9"], "--threshold applies to --duplicates alone"),
-        (["--only", "similar"], "--only applies to --duplicates alone"),
-        (["--print0"], "--print0 applies to --duplicates alone"),
-        (["photos/1.png", "--limit", "3"], "--limit applies when no query is given"),
+        (["--threshold", "0.9"], "--threshold applies only to --duplicates"),
+        (["--only", "similar"], "--only applies only to --duplicates"),
+        (["--print0"], "--print0 applies only to --duplicates"),
+        (["photos/1.png", "--limit", "3"], "--limit does not apply to given queries"),
         (["--model", "m"], "there is no query"),
         (["--duplicates", "-k", "3"], "--neighbours does not apply to --duplicates"),
         (["--duplicates", "--limit", "3"], "--limit does not apply to --duplicates"),

@@ -80,15 +80,16 @@ TEST(ModelProtoTest, RefusesDamage) {
     return error_of([&] { (void)read_model_proto(file, "x"); });
   };
   EXPECT_TRUE(contains(refusal(""), "0 pieces"));
-  EXPECT_TRUE(contains(refusal(std::string_view("\x0a\x05\x0a", 3)), "cut short"));
-  EXPECT_TRUE(contains(refusal("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "cut short"));
+  EXPECT_TRUE(contains(refusal(std::string_view("\x0a\x05\x0a", 3)), "truncated"));
+  EXPECT_TRUE(contains(refusal("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "truncated"));
   EXPECT_TRUE(contains(refusal("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "64 bits"));
-  EXPECT_TRUE(contains(refusal("\x0b\x0c"), "unknown kind"));
-  EXPECT_TRUE(contains(refusal("\x08\x01"), "a number where a message belongs"));
-  EXPECT_TRUE(contains(refusal("\x0a\x02\x08\x01"), "a number where text belongs"));
+  EXPECT_TRUE(contains(refusal("\x0b\x0c"), "unknown wire type"));
+  EXPECT_TRUE(contains(refusal("\x08\x01"), "expected a message"));
+  EXPECT_TRUE(contains(refusal("\x0a\x02\x08\x01"), "expected text"));
   EXPECT_TRUE(contains(refusal("\x0a\x02\x18\x09"), "unknown type"));
   EXPECT_TRUE(contains(refusal("\x12\x02\x18\x03"), "algorithm 3"));
-  EXPECT_TRUE(contains(refusal("version https://git-lfs.github.com/spec/v1\n"), "not a model"));
+  EXPECT_TRUE(contains(refusal("version https://git-lfs.github.com/spec/v1\n"),
+                       "not a SentencePiece model"));
 }
 
 TEST(ModelProtoTest, RefusesVocabulariesThatBreakRules) {
@@ -111,7 +112,7 @@ TEST(ModelProtoTest, RefusesVocabulariesThatBreakRules) {
   check_vocabulary(nested, "x");
   nested.pieces.push_back(
       {.text = std::string(kMaxNested + 1, 'a'), .type = PieceType::kUserDefined});
-  EXPECT_TRUE(contains(refusal(nested), "begin with one another"));
+  EXPECT_TRUE(contains(refusal(nested), "prefixes of one another"));
   EXPECT_TRUE(contains(refusal(unigram_of({{.text = "<?>", .type = PieceType::kUnknown}})),
                        "2 unknown pieces"));
   Vocabulary other_name = unigram_of({{.text = "\u2581a"}});
@@ -190,12 +191,12 @@ TEST(CharsmapTest, RefusesDamage) {
   EXPECT_TRUE(contains(refusal(cycle), "back to itself"));
   Charsmap open;
   open.replacements = "b";
-  EXPECT_TRUE(contains(refusal(open), "cut short"));
+  EXPECT_TRUE(contains(refusal(open), "truncated"));
   const std::string whole = Charsmap().bytes();
   for (const std::size_t bytes : {1, 3, 4, 5, 100, 4099}) {
     EXPECT_TRUE(
         contains(error_of([&] { check_charsmap(std::string_view(whole).substr(0, bytes), "x"); }),
-                 "cut short"))
+                 "truncated"))
         << bytes;
   }
 }

@@ -76,7 +76,7 @@ TEST(TokenizerTest, CleansAsAsked) {
   EXPECT_NE(tokenizer.tokens("dont  stop now", TextClean::kNone), plain);
   EXPECT_EQ(tokenizer.tokens("dont stop now", TextClean::kNone), plain);
   EXPECT_TRUE(contains(error_of([&] { (void)tokenizer.tokens("a", static_cast<TextClean>(9)); }),
-                       "unknown way"));
+                       "invalid TextClean"));
 }
 
 TEST(TokenizerTest, NamesOfSpecialTokensAreText) {

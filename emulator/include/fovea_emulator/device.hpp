@@ -55,7 +55,8 @@ struct RunOptions {
   /// stored bytes count as uninitialised, and only their use in an address or a decision is a
   /// finding.
   bool check_stored_values = false;
-  /// Maximum number of operations of warps, after which the run ends with a finding. 0: no limit.
+  /// Maximum number of operations that the warps execute before the run ends with a finding. 0: no
+  /// limit.
   std::uint64_t max_steps = 0;
   /// Callback for each traced event; empty: no trace.
   TraceFunction trace{};
@@ -113,8 +114,8 @@ class Device {
                                               const RunOptions& options) const;
 
   /// Runs grids one after the other, except that a dependent grid overlaps the previous one, to the
-  /// end or to the first finding. Throws Error for an invalid launch: too many threads, too few
-  /// parameter bytes.
+  /// end or to the first finding. Throws Error for an invalid launch, such as one
+  /// with too many threads or too few parameter bytes.
   Report run(std::span<const Launch> launches, const RunOptions& options = {});
   /// Runs one grid.
   Report launch(const KernelHandle& kernel, const LaunchConfig& config,

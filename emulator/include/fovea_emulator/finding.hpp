@@ -15,7 +15,7 @@ enum class FindingKind : std::uint8_t {
   kMisaligned,     // an address that is not a multiple of the access's size
   kUninitialized,  // an uninitialised value is stored, or used for an address or a decision
   kDivergent,      // lanes that must execute an instruction together have diverged
-  kBarrierMisuse,  // a rule for the use of barriers is broken
+  kBarrierMisuse,  // a barrier or mbarrier is used incorrectly
   kRegisterRace,   // registers of a wgmma are accessed without the required wgmma.fence or wait
   kLifetime,  // shared or tensor memory is used after the end of its block, or never deallocated
   kIllegalOperand,    // a value that the instruction does not allow
@@ -76,7 +76,7 @@ std::string_view name_of(Policy policy);
 /// Result of a run.
 struct Report {
   std::vector<Finding> findings{};
-  Policy policy = Policy::kUniform;  // policy that the seed chose
+  Policy policy = Policy::kUniform;  // policy of the run; never kFromSeed
   std::uint64_t steps = 0;           // number of operations that warps executed
 
   [[nodiscard]] bool is_clean() const { return findings.empty(); }

@@ -46,9 +46,9 @@ struct TensorMapDesc {
 
 constexpr std::size_t kTensorMapBytes = 128;
 
-/// Encodes a map as kernels take it: 128 bytes, in a parameter or at a multiple of 64 in global
-/// memory. Only the emulator understands the format. Throws Error for what cuTensorMapEncodeTiled
-/// refuses.
+/// Encodes a map in the form that kernels read: 128 bytes, in a parameter or at a multiple of 64 in
+/// global memory. Only the emulator understands the format. Throws Error for a description
+/// that cuTensorMapEncodeTiled rejects.
 std::array<std::byte, kTensorMapBytes> encode(const TensorMapDesc& desc);
 
 }  // namespace emu

@@ -59,7 +59,8 @@ FOVEA_API const char* fovea_encoder_precision(const fovea_encoder* encoder);
  * tokenizer. */
 FOVEA_API fovea_status fovea_encoder_load_texts(fovea_encoder* encoder);
 /* How the model turns the cosine of an image and a text into a logit, factor * cosine + bias, and a
- * probability, 1 / (1 + exp(-logit)), of each pair by itself. Fails as fovea_encoder_load_texts. */
+ * probability, 1 / (1 + exp(-logit)), for each pair independently. Fails as
+ * fovea_encoder_load_texts. */
 FOVEA_API fovea_status fovea_encoder_logit_scale(fovea_encoder* encoder, double* factor,
                                                  double* bias);
 
@@ -137,7 +138,7 @@ FOVEA_API fovea_status fovea_embed_texts(fovea_encoder* encoder, const fovea_tex
 FOVEA_API fovea_status fovea_embed_labels(fovea_encoder* encoder, const fovea_text* labels,
                                           size_t label_count, const fovea_text* templates,
                                           size_t template_count, int32_t clean, float* rows);
-/* The same in background threads: a run as of fovea_embed_texts_start, which fails as
+/* The same in background threads: a run like that of fovea_embed_texts_start, which fails as
  * fovea_embed_labels does. The texts that it counts are the sentences, labels times templates. */
 FOVEA_API fovea_status fovea_embed_labels_start(fovea_encoder* encoder, const fovea_text* labels,
                                                 size_t label_count, const fovea_text* templates,

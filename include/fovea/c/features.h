@@ -35,7 +35,7 @@ typedef struct fovea_features_options {
 /* Features of a list of images. Its memory belongs to the device, and may outlive the encoder. */
 typedef struct fovea_features fovea_features;
 
-/* Starts to compute features of `count` images; the run is watched and freed as those of
+/* Starts to compute features of `count` images; the run is polled and freed like those of
  * fovea_embed_start. `layer`: "last" (transformers' last_hidden_state), "penultimate"
  * (hidden_states[-2]), "pooled" (pooler_output), or an index of hidden_states, such as "-3".
  * `images` is copied; the memory that its entries refer to must stay valid until the run is freed.

@@ -63,8 +63,8 @@ typedef struct fovea_strides {
  * queries and keys are the largest lengths, and strides.batch is unused. Queries that see no key
  * get zeros. Types: bf16 and f16; on the host also f32. On a GPU head_dim is a multiple of 8 up to
  * 128, strides are multiples of 8, addresses are multiples of 16 bytes, and offsets are not
- * checked. Strides of q, k and v may be 0 (expanded tensors), which the level wgmma does not take.
- */
+ * checked. Strides of q, k and v may be 0 (expanded tensors), which the level wgmma does not
+ * support. */
 typedef struct fovea_attention_args {
   const void* q;
   const void* k;

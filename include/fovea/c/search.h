@@ -21,7 +21,8 @@ typedef struct fovea_collection fovea_collection;
 /* `outputs`: `count` paths, at least one, each the folder or the NAME.npy that `fovea embed` wrote;
  * they are searched as one, and rows are counted through all of them. `root`: where relative names
  * of photos start; NULL or "": where `fovea embed` ran. `threads`: 0 for one per CPU. See
- * fovea::Collection. Fails when an output is absent, damaged or not whole, or of another model. */
+ * fovea::Collection. Fails when an output is missing, damaged or incomplete, or of another
+ * model. */
 FOVEA_API fovea_status fovea_collection_open(const char* const* outputs, size_t count,
                                              const char* root, int32_t threads,
                                              fovea_collection** collection);
@@ -85,7 +86,7 @@ typedef int32_t (*fovea_search_handler)(int64_t done, int64_t total, void* conte
  * such as its own, or -1; NULL: none. `handler` may be NULL. `rows` and `scores` get [count, k]:
  * rows and their cosines in [-1, 1]; -1 and NaN where there are not as many rows. Fails when a
  * query or a row holds NaN or infinity, or a query is all zeros; and when the rows do not fit into
- * the memory of a GPU that was asked for. */
+ * the memory of an explicitly requested GPU. */
 FOVEA_API fovea_status fovea_collection_nearest(const fovea_collection* collection,
                                                 const float* queries, size_t count, int32_t k,
                                                 const int64_t* left_out,

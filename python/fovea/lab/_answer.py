@@ -31,10 +31,10 @@ from fovea.lab._task import (
     as_bytes,
     fill_with_nan,
     load_module,
+    result_tensors,
     same_bits,
     seed_all,
-    tensors_of,
-    weights_of,
+    weight_sums,
 )
 
 #: Environment variables that an answer may see: those that locate compilers, devices and caches. All others, such as
@@ -48,15 +48,15 @@ _ENVIRONMENT = re.compile(
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 
 #: Number of timed calls whose outputs are compared.
-KEPT = 3
-#: Delay of a delayed stream, in GPU cycles, and time for which an output is watched after its call.
+KEPT_CALLS = 3
+#: Delay of a delayed stream, in GPU cycles, and seconds for which an output on the CPU is watched after its call.
 _DELAY_CYCLES, _WATCH_SECONDS = 20_000_000, 0.01
 
 _Forms = list[list[Any]]  # [shape, type] of each output
 
-# Functions of other modules that this module uses to measure, draw and compare, except those that torch.compile
-# replaces.
-_WATCHED: tuple[tuple[Any, str], ...] = (
+# Functions of other modules that this module uses to measure, to draw inputs and to compare, except those that
+# torch.compile replaces. An answer must not replace any of them.
+_GUARDED: tuple[tuple[Any, str], ...] = (
     (torch, "empty empty_like equal no_grad"),
     (torch.Tensor, "clone contiguous copy_ cpu data detach fill_ numpy reshape set_ untyped_storage view zero_"),
     (torch.cuda, "CUDAGraph Event Stream _sleep current_stream get_device_properties graph stream synchronize"),
@@ -70,11 +70,11 @@ _WATCHED: tuple[tuple[Any, str], ...] = (
 
 
 def _watched() -> dict[str, object]:
-    """Returns the functions that measure, draw and compare, by name: an answer must not replace any of them."""
+    """Returns the current functions that an answer must not replace, and their code objects, by name."""
     held: dict[str, object] = {}
     for owner in (_timing, _task, sys.modules[__name__], _timing.Time, Task, Operands, Answer):
         held |= {f"{owner.__name__}.{name}": value for name, value in vars(owner).items() if not name.startswith("__")}
-    for place, names in _WATCHED:
+    for place, names in _GUARDED:
         held |= {f"{place.__name__}.{name}": getattr(place, name) for name in names.split()}
     return held | {
         f"the code of {name}": function.__code__ for name, function in held.items() if hasattr(function, "__code__")
@@ -82,7 +82,8 @@ def _watched() -> dict[str, object]:
 
 
 class Answer:
-    """Handles the judge's requests, which name a method. `outputs` are the shapes and types that Model returns."""
+    """Handles the judge's requests, each of which names a method. `outputs` are the shapes and types of Model's
+    outputs."""
 
     def __init__(self, shared: int) -> None:
         self.replaced: set[str] = set()
@@ -100,14 +101,14 @@ class Answer:
         if not callable(getattr(module, "ModelNew", None)):
             raise AttributeError("the answer has no class ModelNew")
         self._model = self._task.build(module.ModelNew, seed)
-        return {"weights": weights_of(self._model)}
+        return {"weights": weight_sums(self._model)}
 
     def run(self, seed: int, size: str, with_nan: bool, mode: str, outputs: _Forms) -> dict[str, Any]:
         """Calls ModelNew once.
 
-        Modes: "" in the memory of the call before, whose content changes without torch's notice; "moved" in other
-        memory; "filled", where torch fills the memory that it hands out with NaN; "delayed", where other streams
-        begin late; "other stream", where the current stream is not the default one."""
+        Modes: "" reuses the memory of the previous call, whose content changes without torch's notice; "moved" uses
+        other memory; "filled" makes torch fill allocated memory with NaN; "delayed" delays work on other streams;
+        "other stream" runs on a stream that is not the default one."""
         pristine = self._task.draw(seed, size, with_nan)
         operands = self._operands
         operands.make_room(pristine, mode == "moved")
@@ -115,12 +116,12 @@ class Answer:
         self._poison(outputs)
         with contextlib.ExitStack() as stack:
             if mode == "filled":
-                stack.enter_context(_memory_filled())
+                stack.enter_context(_fill_memory())
             if mode == "delayed":
-                stack.enter_context(_streams_delayed())
+                stack.enter_context(_delay_streams())
             if mode == "other stream":
                 stack.enter_context(torch.cuda.stream(torch.cuda.Stream()))
-            if cuda:  # inputs that arrive late and are NaN before, which exposes work that does not wait
+            if cuda:  # inputs are NaN until a delayed copy, which exposes work that does not wait for them
                 for tensor in operands.tensors:
                     fill_with_nan(tensor)
                 torch.cuda.synchronize()
@@ -128,16 +129,16 @@ class Answer:
             operands.fill(pristine)
             seed_all(seed)
             stack.enter_context(torch.no_grad())
-            results = tensors_of(self._model(*operands.values))
+            results = result_tensors(self._model(*operands.values))
             self.look()
-            taken = [result.clone() for result in results]  # at once, on the current stream
+            copies = [result.clone() for result in results]  # at once, on the current stream
             if cuda:
                 torch.cuda.synchronize()
             else:
                 time.sleep(_WATCH_SECONDS)
         reply = {
-            "outputs": self._write(taken, outputs),
-            "late": any(not same_bits(a, b) for a, b in zip(results, taken, strict=True)),
+            "outputs": self._write(copies, outputs),
+            "late": any(not same_bits(a, b) for a, b in zip(results, copies, strict=True)),
             "overwritten": any(not same_bits(output, held) for output, held in self._before),
             "changed_inputs": [
                 number
@@ -145,11 +146,11 @@ class Answer:
                 if isinstance(b, torch.Tensor) and not same_bits(a, b)
             ],
         }
-        self._before = [pair for pair in zip(results, taken, strict=True) if not self._is_of_an_input(pair[0])]
+        self._before = [pair for pair in zip(results, copies, strict=True) if not self._is_input_view(pair[0])]
         return reply
 
     def repeat(self, seed: int) -> dict[str, Any]:
-        """Whether two calls on the same inputs give the same bits."""
+        """Returns whether two calls on the same inputs give the same bits."""
         pairs = []
         for _ in range(2):
             inputs = self._task.draw(seed)
@@ -157,7 +158,7 @@ class Answer:
             with torch.no_grad():
                 results = self._model(*inputs)
                 self.look()
-                pairs.append([result.clone() for result in tensors_of(results)])
+                pairs.append([result.clone() for result in result_tensors(results)])
         return {"same": all(same_bits(a, b) for a, b in zip(*pairs, strict=True))}
 
     def time(self, seed: int) -> dict[str, Any]:
@@ -167,15 +168,15 @@ class Answer:
         self._kept = []
         timed = 0
 
-        def taken(number: int, result: object) -> None:
+        def keep_outputs(number: int, result: object) -> None:
             nonlocal timed
             timed += 1
-            place = timed - 1 if timed <= KEPT else secrets.randbelow(timed)
-            if place < KEPT:
-                self._kept[place : place + 1] = [(number, [tensor.clone() for tensor in tensors_of(result)])]
+            place = timed - 1 if timed <= KEPT_CALLS else secrets.randbelow(timed)
+            if place < KEPT_CALLS:
+                self._kept[place : place + 1] = [(number, [tensor.clone() for tensor in result_tensors(result)])]
             self.look()
 
-        measured = _timing.time_cold(self._model, self._task.redrawn(seed, self._operands), taken)
+        measured = _timing.time_cold(self._model, self._task.redrawn(seed, self._operands), keep_outputs)
         return {
             "seconds": measured.seconds,
             "spread": measured.spread,
@@ -188,13 +189,13 @@ class Answer:
         return {"outputs": self._write(self._kept[place][1], outputs)}
 
     def capture(self, seed: int) -> dict[str, Any]:
-        """Whether a CUDA graph of a call would miss work on streams that are not joined."""
+        """Returns whether a call leaves work on streams that are not joined, which a CUDA graph cannot capture."""
         inputs = self._task.draw(seed)
         torch.cuda.synchronize()
         try:
             with torch.no_grad(), torch.cuda.graph(torch.cuda.CUDAGraph(), capture_error_mode="thread_local"):
                 self._model(*inputs)
-        except Exception as error:  # correct code, too, may be impossible to capture
+        except Exception as error:  # correct code may fail to be captured, too
             return {"unjoined": "unjoined" in str(error).lower()}
         return {"unjoined": False}
 
@@ -203,22 +204,23 @@ class Answer:
         now, first = _watched(), self._originals
         self.replaced |= {name for name in now.keys() | first.keys() if now.get(name) is not first.get(name)}
 
-    def _is_of_an_input(self, result: torch.Tensor) -> bool:
-        """Whether the result is a view of an input, whose memory is overwritten before the next call."""
+    def _is_input_view(self, result: torch.Tensor) -> bool:
+        """Returns whether the result is a view of an input, whose memory is overwritten before the next call."""
         where = result.untyped_storage().data_ptr()
         return any(tensor.untyped_storage().data_ptr() == where for tensor in self._operands.tensors)
 
     def _poison(self, outputs: _Forms) -> None:
-        """Fills with NaN the memory that the allocator returns next for outputs and for tensors like the inputs."""
+        """Fills memory with NaN that the allocator will reuse for outputs and for tensors of the inputs' sizes."""
         device = self._task.device
-        kept = [torch.empty(shape, dtype=getattr(torch, name), device=device) for shape, name in [*outputs] * 3]
-        kept += [torch.empty_like(tensor) for tensor in self._operands.tensors]
-        for tensor in kept:
+        poisoned = [torch.empty(shape, dtype=getattr(torch, name), device=device) for shape, name in [*outputs] * 3]
+        poisoned += [torch.empty_like(tensor) for tensor in self._operands.tensors]
+        for tensor in poisoned:
             fill_with_nan(tensor)
 
     def _write(self, results: Sequence[torch.Tensor], outputs: _Forms) -> list[dict[str, Any]]:
-        """Writes outputs in order to shared memory, which the judge reserved, if they have the expected forms."""
-        made = [
+        """Writes outputs in order to shared memory that the judge reserved, if they have the expected shapes and
+        types."""
+        descriptions = [
             {
                 "shape": list(result.shape),
                 "dtype": str(result.dtype).removeprefix("torch."),
@@ -227,16 +229,16 @@ class Answer:
             }
             for result in results
         ]
-        if [[output["shape"], output["dtype"]] for output in made] == outputs:
+        if [[output["shape"], output["dtype"]] for output in descriptions] == outputs:
             with open(f"/proc/self/fd/{self._shared}", "r+b") as file:
                 for result in results:
                     as_bytes(result).cpu().numpy().tofile(file)
-        return made
+        return descriptions
 
 
 @contextlib.contextmanager
-def _memory_filled() -> Iterator[None]:
-    """Makes torch.empty, in C++ too, return NaN."""
+def _fill_memory() -> Iterator[None]:
+    """Makes torch.empty return NaN, also in C++."""
     torch.set_deterministic_debug_mode("warn")
     torch.utils.deterministic.fill_uninitialized_memory = True
     try:
@@ -246,8 +248,8 @@ def _memory_filled() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _streams_delayed() -> Iterator[None]:
-    """Delays work on a stream within `with torch.cuda.stream(...)`."""
+def _delay_streams() -> Iterator[None]:
+    """Delays work in the context of `with torch.cuda.stream(...)`."""
     enter = torch.cuda.StreamContext.__enter__
 
     def late(context: Any) -> Any:
@@ -272,14 +274,14 @@ def serve(requests: TextIO, replies: TextIO, shared: int) -> None:
             reply = getattr(answer, request.pop("do"))(**request)
             answer.look()
             reply["replaced"] = sorted(answer.replaced)
-        except BaseException as error:  # including SystemExit, which is a failure of the answer
+        except BaseException as error:  # SystemExit, too, is a failure of the answer
             traceback.print_exc()
             reply = {"error": f"{type(error).__name__}: {error}"[:2000]}
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
 
 
-def in_child(requests: int, replies: int, log: int, shared: int) -> None:
+def run_child(requests: int, replies: int, log: int, shared: int) -> None:
     """Runs the forked process, which reads requests from one pipe and replies on another. Does not return."""
     try:
         for name in [*os.environ]:

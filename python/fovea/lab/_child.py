@@ -1,4 +1,4 @@
-"""The judge's handle to the process of a foreign answer: sends requests, validates replies, and ends it."""
+"""The judge's handle to the process of a foreign answer: sends requests, validates replies, and ends the process."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import torch
 
 from fovea.lab import _answer, _processes
 
-#: Maximum bytes of a reply, and bytes kept from the end of what an answer printed.
-_LONGEST_REPLY, _LAST_WORDS = 4 << 20, 16 << 10
+#: Maximum bytes of a reply, and bytes kept from the end of an answer's printed output.
+_MAX_REPLY_BYTES, _MAX_LOG_BYTES = 4 << 20, 16 << 10
 
-#: The forms of replies, which are checked because the answer may have written something else instead.
+#: The forms of replies, which are checked because the answer may write to the same pipe.
 _OUTPUTS = [{"shape": [int], "dtype": str, "class": str, "device": str}]
 _FORMS: dict[str, dict[str, Any]] = {
     "load": {"weights": {str: float}},
@@ -54,13 +54,13 @@ def _has_form(value: object, form: Any) -> bool:
 
 
 class Ended(Exception):
-    """The process of the answer has ended, was ended, or does not reply properly."""
+    """Raised when the process of the answer has ended, was ended, or sends invalid replies."""
 
 
 def _stand_guard(life: int, answer: int) -> None:
     """Runs a process that outlives the judge and then ends the answer with all its child processes."""
     try:
-        os.setsid()  # so that signals from the terminal reach the judge only
+        os.setsid()  # signals from the terminal must reach only the judge
         os.read(life, 1)
         _processes.end(answer, (signal.SIGKILL,))
     finally:
@@ -68,25 +68,25 @@ def _stand_guard(life: int, answer: int) -> None:
 
 
 class Child:
-    """The process of the answer. Requests are lines of JSON; outputs come in a file in memory."""
+    """The process of the answer. Requests and replies are lines of JSON; outputs come in a memory file."""
 
     def __init__(self, time_limit: float) -> None:
         if torch.cuda.is_initialized():
-            raise RuntimeError("this process has used CUDA already, so the answer cannot get one of its own")
+            raise RuntimeError("this process has used CUDA already, so it cannot fork a process for the answer")
         self._time_limit = self._left = time_limit
         self._shared = os.memfd_create("fovea-judge")
-        there, self._requests = os.pipe()
-        self._replies, here = os.pipe()
+        child_requests, self._requests = os.pipe()
+        self._replies, child_replies = os.pipe()
         self._log, log = os.pipe()
         self._readable = [self._replies, self._log]
-        self._pending = self._words = b""
+        self._pending = self._log_text = b""
         self._ended = False
         self._pid = os.fork()
         if self._pid == 0:
             for end in (self._requests, self._replies, self._log):
                 os.close(end)
-            _answer.in_child(there, here, log, self._shared)
-        for end in (there, here, log):
+            _answer.run_child(child_requests, child_replies, log, self._shared)
+        for end in (child_requests, child_replies, log):
             os.close(end)
         life, self._life = os.pipe()
         self._guard = os.fork()
@@ -101,8 +101,8 @@ class Child:
         with contextlib.suppress(BrokenPipeError):  # reading reports how the process ended
             os.write(self._requests, (json.dumps({"do": do, **request}) + "\n").encode())
         while b"\n" not in self._pending:
-            if len(self._pending) > _LONGEST_REPLY:
-                raise Ended("it wrote a reply without end")
+            if len(self._pending) > _MAX_REPLY_BYTES:
+                raise Ended("its reply is too long")
             self._read()
         line, self._pending = self._pending.split(b"\n", 1)
         try:
@@ -110,7 +110,7 @@ class Child:
         except (ValueError, RecursionError):
             reply = None
         if not _has_form(reply, {"error": str}) and not _has_form(reply, {**_FORMS[do], "replaced": [str]}):
-            raise Ended("its process wrote something of its own between the replies")
+            raise Ended("its process wrote to the pipe of the replies")
         return dict(reply)
 
     def _read(self) -> None:
@@ -126,16 +126,16 @@ class Child:
             if not read:
                 raise Ended(self._how_it_ended())
             self._pending += read
-        self._left -= time.monotonic() - before  # counts the time of reading, too, which may be endless
+        self._left -= time.monotonic() - before  # includes the time of reading, which may be endless
 
     def _read_log(self) -> None:
         read = os.read(self._log, 1 << 16)
-        self._words = (self._words + read)[-_LAST_WORDS:]
+        self._log_text = (self._log_text + read)[-_MAX_LOG_BYTES:]
         if not read:
             self._readable.remove(self._log)
 
     def _how_it_ended(self) -> str:
-        """Returns how the process ended, or that it runs on without its pipe."""
+        """Describes how the process ended, or that it closed its pipe and still runs."""
         for _ in range(100):
             pid, status = os.waitpid(self._pid, os.WNOHANG)
             if pid:
@@ -143,30 +143,31 @@ class Child:
                 code = os.waitstatus_to_exitcode(status)
                 return f"its process ended with {signal.Signals(-code).name if code < 0 else f'exit code {code}'}"
             time.sleep(0.02)
-        return "it closed the pipe of its replies"
+        return "it closed the pipe of the replies"
 
     def make_room(self, size: int) -> None:
-        """Reserves memory for `size` bytes of outputs. Raises OSError: lack of memory is not the answer's fault."""
+        """Reserves memory for `size` bytes of outputs. Raises OSError for lack of memory, which is not the answer's
+        fault."""
         os.posix_fallocate(self._shared, 0, max(size, 1))
 
     def outputs(self, like: list[torch.Tensor]) -> list[torch.Tensor]:
         """Returns the outputs of the last call, with the shapes and types of `like`."""
-        found, offset = [], 0
+        tensors, offset = [], 0
         for tensor in like:
             size = tensor.numel() * tensor.element_size()
             data = np.fromfile(f"/proc/self/fd/{self._shared}", np.uint8, size, offset=offset)
             if data.size != size:
-                raise Ended("it cut its outputs short")
-            found.append(torch.from_numpy(data).to(tensor.device).view(tensor.dtype).view(tensor.shape))
+                raise Ended("its outputs are truncated")
+            tensors.append(torch.from_numpy(data).to(tensor.device).view(tensor.dtype).view(tensor.shape))
             offset += size
-        return found
+        return tensors
 
     def last_words(self) -> str:
-        """Returns the end of what the answer or its compilers printed."""
+        """Returns the last lines that the answer or its compilers printed."""
         for _ in range(4):  # reads more than the capacity of a pipe, but ends even when the process prints forever
             if self._log in self._readable and select.select([self._log], [], [], 0)[0]:
                 self._read_log()
-        lines = self._words.decode(errors="replace").splitlines()[-15:]
+        lines = self._log_text.decode(errors="replace").splitlines()[-15:]
         return "\n".join(map(printable, lines))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Writes results as JSON, under the rule for all outputs: docs/output.md, "What outputs replace"."""
+"""Writes results as JSON, under the rules for all outputs in docs/output.md, "What outputs replace"."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def add_options(parser: argparse.ArgumentParser, help: str) -> None:
 
 
 def _stream(file: str) -> int | None:
-    """Returns the open descriptor of this process that `file` refers to, because reopening it would truncate it."""
+    """Returns the descriptor if `file` refers to an open one of this process, as reopening it would truncate it."""
     if not os.path.exists(file):
         return None
 
@@ -46,7 +46,7 @@ def _stream(file: str) -> int | None:
 def check(
     parser: argparse.ArgumentParser, file: str | None, overwrite: bool, inputs: Iterable[str | os.PathLike[str]] = ()
 ) -> None:
-    """Exits with a usage error when `file` is one of the inputs, or holds something that Fovea did not write."""
+    """Exits with a usage error when `file` is one of the inputs, or was not written by Fovea."""
     if file is not None and os.path.isdir(file):
         parser.error(f"--json: {file}: is a folder; name a file")
     if file is None or file == "-" or not os.path.isfile(file) or _stream(file) is not None:
@@ -67,7 +67,7 @@ def check(
 def write(file: str, kind: str, fields: dict[str, object]) -> None:
     """Writes a JSON document: {"kind": "fovea.<kind>", "version": 1} and the fields.
 
-    "-" is the standard output. A regular file is replaced atomically; a pipe or device is written to directly.
+    "-" means standard output. A regular file is replaced atomically; a pipe or device is written to directly.
     """
     text = json.dumps({"kind": f"fovea.{kind}", "version": 1, **fields}, indent=1) + "\n"
     if file == "-":
@@ -75,12 +75,12 @@ def write(file: str, kind: str, fields: dict[str, object]) -> None:
         return
     stream = _stream(file)
     if stream is not None or (os.path.exists(file) and not os.path.isfile(file)):
-        sys.stdout.flush()  # `file` may be the standard output
+        sys.stdout.flush()  # `file` may be standard output
         with open(file if stream is None else os.dup(stream), "w") as opened:
             opened.write(text)
         return
-    place = os.path.realpath(file)  # so that a symbolic link is kept
-    folder, name = os.path.split(place)
+    target = os.path.realpath(file)  # keeps symbolic links
+    folder, name = os.path.split(target)
     number, partial = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
     try:
         with open(number, "w") as opened:
@@ -90,7 +90,7 @@ def write(file: str, kind: str, fields: dict[str, object]) -> None:
             os.umask(mask)
             os.fchmod(number, 0o666 & ~mask)
             os.fsync(number)
-        os.replace(partial, place)
+        os.replace(partial, target)
     except BaseException as failure:  # including KeyboardInterrupt
         with contextlib.suppress(OSError):
             os.unlink(partial)

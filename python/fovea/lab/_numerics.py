@@ -1,6 +1,6 @@
 """Decides whether an operator's result is right, for tests and `python -m fovea.lab.accept`.
 
-It is that of src/ops/reference/judge.hpp, with the same numbers; tests/ops/contract.json holds both to the same
+The criteria and limits are those of src/ops/reference/judge.hpp; tests/ops/contract.json checks that both give the same
 figures. Every comparison is written so that NaN fails.
 """
 
@@ -12,8 +12,8 @@ import torch
 
 #: Maximum ratio of the error to that of a framework with the same precision.
 FRAMEWORK_FACTOR = 2.0
-#: 1 - 2<x,y> / (|x|^2 + |y|^2) over everything and over the worst tile: what rounding operands, probabilities and
-#: the result to the type may cost.
+#: Limit of the normalised difference 1 - 2<x,y> / (|x|^2 + |y|^2), over everything and over the worst tile. It allows
+#: for rounding of operands, probabilities and the result to the type.
 DIFFERENCE_LIMIT = {torch.float32: 2e-12, torch.float16: 5e-7, torch.bfloat16: 1e-5}
 #: Rows and columns of a tile of the output.
 TILE = 128
@@ -27,7 +27,7 @@ def attention_reference(
     scale: float | None = None,
     dtype: torch.dtype = torch.float64,
 ) -> torch.Tensor:
-    """softmax(scale q k^T) v in `dtype`, in plain operations; arguments as for fovea.ops.attention."""
+    """Computes softmax(scale q k^T) v in `dtype`, by plain operations; arguments as for fovea.ops.attention."""
     group = q.shape[1] // k.shape[1]
     q = q.to(dtype)
     k = k.to(dtype).repeat_interleave(group, dim=1)
@@ -57,7 +57,7 @@ class Verdict:
 
 
 def _tile_sums(values: torch.Tensor) -> torch.Tensor:
-    """Sums over the tiles of a matrix."""
+    """Returns the sums of a matrix over its tiles."""
     rows, columns = values.shape
     padded = torch.nn.functional.pad(values, (0, -columns % TILE, 0, -rows % TILE))
     return padded.unflatten(1, (-1, TILE)).sum(2).unflatten(0, (-1, TILE)).sum(1)
@@ -78,19 +78,19 @@ def unit_in_last_place(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor
 def judge(
     got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, terms: int = 1, limit: float | None = None
 ) -> Verdict:
-    """Compares `got` with `want`, the same in float64, and with `peer`, a framework's result of got's type.
+    """Compares `got` with `want`, the result in float64, and with `peer`, a framework's result in the type of `got`.
 
     Passes when all of these hold:
 
-    - the error is at most twice the peer's, where a peer whose error is by chance below that of rounding the result
-      to its type counts as one that rounds;
-    - no value is farther from the exact one than twice the peer's farthest, or than two units in its last place when
-      these are more; `terms` products that are added up in float32 in another order are no error;
-    - the normalised difference over everything, and over each tile of 128 rows and columns, is below `limit`, by
-      default the type's. A tile whose values are near zero counts as if they were as large as the others.
+    - the error is at most twice the peer's; a peer whose error is by chance smaller than that of rounding the result
+      to its type counts as having the rounding error;
+    - no value differs from the exact one by more than twice the peer's largest difference, or by more than two units
+      in its last place if these are more; another order of summation of `terms` products in float32 is allowed for;
+    - the normalised difference over everything, and over each tile of 128 rows and columns, is at most `limit` (by
+      default that of the type). Tiles of values near zero are normalised by the mean size of all values instead.
     """
     if got.shape != want.shape:
-        return Verdict(failures=[f"shape {tuple(got.shape)}, {tuple(want.shape)} expected"])
+        return Verdict(failures=[f"shape {tuple(got.shape)}, expected {tuple(want.shape)}"])
     x, y, z = (t.double().reshape(-1, t.shape[-1]) for t in (got, want, peer))
     unit = unit_in_last_place(y, got.dtype)
     error, framework = (x - y).abs(), (z - y).abs()
@@ -106,7 +106,7 @@ def judge(
         difference=_share(squares.sum(), sizes.sum()).item(),
         tile_difference=tiles.max().item(),
     )
-    # The mean square of a rounding is a twelfth of the unit's.
+    # The mean square of a rounding error is a twelfth of the squared unit.
     rounding = _share(unit.square().sum() / 12, expected).sqrt().item()
     reordered = terms**0.5 * 2.0**-24
     allowed = FRAMEWORK_FACTOR * max(verdict.framework_error, rounding, reordered)

@@ -1,7 +1,7 @@
-"""Tasks in KernelBench's form: Model, the inputs that a seed draws, and Model's result in float64.
+"""Tasks in KernelBench's form: Model, inputs drawn from a seed, and Model's result in float64.
 
-The process that runs a foreign answer and the one that judges it both draw from here, with the same seeds, so that
-neither has to trust the other."""
+The process that runs a foreign answer and the one that judges it both draw inputs by this module, from the same seeds,
+so that neither has to trust the other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
-#: Factors for floating-point inputs: powers of two, with which products are exact.
+#: Factors for floating-point inputs; multiplication by powers of two is exact.
 SIZES = {"normal": 1.0, "large": 16.0, "small": 1.0 / 256}
 
 _NARROW = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
@@ -25,16 +25,16 @@ _CASTS = (torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16)
 
 
 class TaskError(Exception):
-    """The task is unusable, which says nothing about the answer."""
+    """Raised when a task is unusable, whatever the answer is."""
 
 
 def load_module(path: pathlib.Path) -> Any:
-    """Imports the file as a module. Exceptions of its code reach the caller."""
+    """Imports the file as a module. Exceptions in its code are passed on."""
     spec = importlib.util.spec_from_file_location(f"fovea_judged_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses and compilers of Python look it up there
+    sys.modules[spec.name] = module  # dataclasses and Python compilers look modules up here
     spec.loader.exec_module(module)
     return module
 
@@ -43,22 +43,22 @@ def is_float(value: object) -> bool:
     return isinstance(value, torch.Tensor) and value.is_floating_point()
 
 
-def tensors_of(result: object) -> list[torch.Tensor]:
+def result_tensors(result: object) -> list[torch.Tensor]:
     """Returns the tensors of a result, which is a tensor, or a list or tuple of tensors."""
     parts = list(result) if isinstance(result, (list, tuple)) else [result]
     for part in parts:
         if not isinstance(part, torch.Tensor):
-            raise TypeError(f"the result holds a {type(part).__name__}; expected a tensor, or a list of tensors")
+            raise TypeError(f"the result contains a {type(part).__name__}; expected a tensor, or a list of tensors")
     return parts
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns the bytes of the elements in order; a view if the tensor is contiguous."""
+    """Returns the bytes of the elements in order, as a view if the tensor is contiguous."""
     return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
 
 
 def fill_with_nan(tensor: torch.Tensor) -> None:
-    """Fills the whole storage of a tensor with bytes of 255, which are NaN as floats and -1 as integers."""
+    """Fills the whole storage of a tensor with bytes of 255, which read as NaN or, for integers, as -1."""
     memory = torch.empty(0, dtype=torch.uint8, device=tensor.device)
     memory.set_(tensor.untyped_storage()).fill_(255)
 
@@ -96,9 +96,10 @@ class Task:
             return model(*arguments).to(self.device)
 
     def draw(self, seed: int, size: str = "normal", with_nan: bool = False) -> list[Any]:
-        """Draws the inputs of a seed on the device: normal, large or small, or with a NaN in the middle of the first."""
+        """Draws the inputs of a seed on the device, scaled by SIZES[size], optionally with a NaN in the middle of the
+        first."""
         with torch.device(self.draw_on), torch.no_grad():
-            seed_all(seed + 1)  # so that inputs differ from the first weights
+            seed_all(seed + 1)  # inputs must differ from the first weights
             drawn = [v.to(self.device) if isinstance(v, torch.Tensor) else v for v in self.module.get_inputs()]
             floats = [v for v in drawn if is_float(v) and v.dtype.itemsize > 1 and v.numel() > 0]
             factor = SIZES[size]
@@ -126,7 +127,7 @@ class Task:
 
 
 class Operands:
-    """Inputs whose addresses stay the same while their content changes without torch's version counters."""
+    """Inputs that keep their addresses while their content changes, unnoticed by torch's version counters."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
@@ -136,9 +137,9 @@ class Operands:
         return [value for value in self.values if isinstance(value, torch.Tensor)]
 
     def make_room(self, drawn: Sequence[Any], moved: bool = False) -> None:
-        """Uses new memory when `moved`, or when the layouts differ."""
+        """Allocates new memory if `moved`, or if the layouts differ."""
         if moved or [*map(_layout, self.values)] != [*map(_layout, drawn)]:
-            self.values = copied(drawn)
+            self.values = copy_values(drawn)
 
     def fill(self, drawn: Sequence[Any]) -> None:
         """Copies tensors; replaces other values."""
@@ -149,7 +150,7 @@ class Operands:
                 self.values[number] = new
 
 
-def copied(values: Sequence[Any]) -> list[Any]:
+def copy_values(values: Sequence[Any]) -> list[Any]:
     return [v.clone(memory_format=torch.preserve_format) if isinstance(v, torch.Tensor) else v for v in values]
 
 
@@ -161,7 +162,7 @@ def _layout(value: object) -> object:
 
 
 class _Widened(TorchFunctionMode):  # type: ignore[misc]
-    """Replaces float types that are named within the context by float64."""
+    """Replaces float types in calls within the context by float64."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         def wide(value: Any) -> Any:
@@ -172,36 +173,36 @@ class _Widened(TorchFunctionMode):  # type: ignore[misc]
 
 
 def run_model(model: Any, inputs: Sequence[Any], seed: int) -> list[torch.Tensor]:
-    """Returns Model's result in its own types; the inputs do not change."""
+    """Returns Model's result in its own types, computed on copies of the inputs."""
     with torch.no_grad():
         seed_all(seed)
-        return tensors_of(model(*copied(inputs)))
+        return result_tensors(model(*copy_values(inputs)))
 
 
 def run_exact(model: Any, inputs: Sequence[Any], seed: int) -> list[torch.Tensor]:
-    """Returns Model's result with weights, inputs and the types named in its code in float64."""
+    """Returns Model's result with weights, inputs, and float types in its code replaced by float64."""
     wide = [v.double().clone() if is_float(v) else v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
         with torch.no_grad(), _Widened():
             seed_all(seed)
-            return tensors_of(copy.deepcopy(model).double()(*wide))
+            return result_tensors(copy.deepcopy(model).double()(*wide))
     finally:
         torch.set_default_dtype(before)
 
 
-def weights_of(model: Any) -> dict[str, float]:
-    """Returns the sum of each tensor of weights, by which the two processes compare them."""
+def weight_sums(model: Any) -> dict[str, float]:
+    """Returns the sum of each weight tensor, by which the two processes compare weights."""
     return {name: value.double().sum().item() for name, value in model.state_dict().items()}
 
 
 def computes_in_floats(model: Any, inputs: Sequence[Any]) -> bool:
-    """Whether a result may depend on rounding: results of integer inputs alone are exact."""
+    """Returns whether a result may depend on rounding; results of integers alone are exact."""
     return any(is_float(v) or isinstance(v, float) for v in (*inputs, *model.parameters(), *model.buffers()))
 
 
 def contraction(model: Any, inputs: Sequence[Any]) -> int:
-    """Estimates from the sizes the maximum number of terms of a sum in this task."""
+    """Estimates the maximum number of terms of a sum in this task, from the sizes of inputs and weights."""
     parts = [v for v in inputs if isinstance(v, torch.Tensor)] + list(model.state_dict().values())
     return min(4096, max((size for part in parts for size in part.shape), default=1))

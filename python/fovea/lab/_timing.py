@@ -1,4 +1,4 @@
-"""Times operators: on GPUs in CUDA graphs, with operands larger than the cache; on the CPU by a clock."""
+"""Times operators: on GPUs in CUDA graphs, on operands larger than the cache; on the CPU by a clock."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from collections.abc import Callable, Sequence
 import torch
 
 _WARM_UP = 3
-_REPLAYS = (5, 15)  # minimum, and maximum within the seconds below
+_REPLAYS = (5, 15)  # minimum, and maximum within _SECONDS
 _SECONDS = 0.2
-_MAX_CALLS = 64  # in a graph: one per set of operands, but enough to fill
-_GRAPH_CALLS, _GRAPH_SECONDS = 16, 2e-3  # these seconds, up to this number of calls
+_MAX_CALLS = 64  # maximum number of operand sets
+# A graph repeats the calls until it takes these seconds, up to this number of calls.
+_GRAPH_CALLS, _GRAPH_SECONDS = 16, 2e-3
 _CPU_SECONDS = 0.2
-# Calls that come one by one: their least and most number until they took _SECONDS, or these seconds with the pauses.
-_FEWEST_COLD, _MOST_COLD, _COLD_SECONDS = 5, 100, 10.0
-_BUSY_CYCLES = 2_000_000  # about 1 ms on a GPU: longer than Python needs to launch a model's kernels
+# Minimum and maximum number of cold calls, and the limit of their time including the pauses between them.
+_MIN_COLD_CALLS, _MAX_COLD_CALLS, _COLD_SECONDS = 5, 100, 10.0
+_BUSY_CYCLES = 2_000_000  # about 1 ms on a GPU, longer than Python takes to launch a model's kernels
 
 
 @dataclasses.dataclass(frozen=True)
 class Time:
-    """Median seconds per call, and the spread: (third quartile - first) / median."""
+    """Median seconds per call, and their spread, (third quartile - first quartile) / median."""
 
     seconds: float
     spread: float
@@ -35,7 +36,7 @@ class Time:
         return self.seconds * 1e6
 
     def ambiguous_with(self, other: Time) -> bool:
-        """Whether the two differ by no more than the spread of either."""
+        """Returns whether the two times differ by no more than the larger of their spreads."""
         spread = max(self.spread * self.seconds, other.spread * other.seconds)
         return not abs(self.seconds - other.seconds) > spread
 
@@ -46,8 +47,8 @@ def _summary(times: Sequence[float]) -> Time:
     return Time(middle, (high - low) / middle)
 
 
-def rotation(tensors: Sequence[torch.Tensor]) -> list[list[torch.Tensor]]:
-    """Returns copies of the operands, with their strides: as many as fill the L2 cache twice."""
+def operand_sets(tensors: Sequence[torch.Tensor]) -> list[list[torch.Tensor]]:
+    """Returns the operands and copies of them with the same strides, enough to fill the L2 cache twice."""
     if not tensors[0].is_cuda:
         return [list(tensors)]
     cache = torch.cuda.get_device_properties(tensors[0].device).L2_cache_size
@@ -57,10 +58,10 @@ def rotation(tensors: Sequence[torch.Tensor]) -> list[list[torch.Tensor]]:
 
 
 def time_call(call: Callable[..., torch.Tensor], sets: Sequence[Sequence[torch.Tensor]]) -> Time:
-    """The time of call(*operands), with each set of operands in turn.
+    """Returns the time of call(*operands), cycling through the sets of operands.
 
-    On a GPU the calls are captured into a CUDA graph, whose replays are timed with events, so that launches
-    cost as little as possible for all peers alike. On the CPU a clock is read around each call."""
+    On a GPU the calls are captured into a CUDA graph, whose replays are timed with events, so that launch
+    overhead is small for all peers alike. On the CPU each call is timed by a clock."""
     if not sets[0][0].is_cuda:
         return _time_on_cpu(call, sets[0])
     stream = torch.cuda.Stream()
@@ -88,17 +89,16 @@ def time_cold(
     operands: Callable[[int], Sequence[object]],
     taken: Callable[[int, object], None] = lambda number, result: None,
 ) -> Time:
-    """The time of call(*operands(n)) alone, outside of a CUDA graph, which foreign code may not be able to be in.
+    """Returns the time of single calls call(*operands(n)), without a CUDA graph, as foreign code may not be capturable.
 
-    Each call n has operands of its own, so that no earlier result is of use; `taken` gets its result at once. Both are
-    outside of the time. On a GPU events stand around each call, and the L2 cache is written over before it. The GPU is
-    kept busy while the call is launched: else two processes would differ by how fast their Python is, not their
-    kernels."""
+    Each call n has its own operands, so that cached results are useless, and `taken` receives each result at once; both
+    are excluded from the time. On a GPU, events are recorded around each call, and the L2 cache is overwritten before
+    it. The GPU is kept busy while the call is launched, so that the time does not include Python's launch overhead."""
     clock = time.perf_counter  # bound here, in case a call replaces time.perf_counter
     started = clock()
     times: list[float] = []
     with torch.no_grad():
-        for number in range(_WARM_UP + _MOST_COLD):
+        for number in range(_WARM_UP + _MAX_COLD_CALLS):
             values = operands(number)
             if number == 0:
                 on_gpu = any(isinstance(value, torch.Tensor) and value.is_cuda for value in values)
@@ -109,7 +109,7 @@ def time_cold(
                 continue
             times.append(timed(call, values, functools.partial(taken, number)))
             enough = sum(times) > _SECONDS or clock() - started > _COLD_SECONDS
-            if enough and len(times) >= _FEWEST_COLD:
+            if enough and len(times) >= _MIN_COLD_CALLS:
                 break
     return dataclasses.replace(_summary(times), calls=number + 1)
 
@@ -167,7 +167,7 @@ def _time_on_cpu(call: Callable[..., object], operands: Sequence[object]) -> Tim
 
 
 def host_seconds(call: Callable[..., torch.Tensor], operands: Sequence[torch.Tensor], calls: int = 2000) -> float:
-    """Seconds of the calling thread per call, on operands so small that the GPU keeps up: median of five."""
+    """Returns the calling thread's seconds per call, on operands so small that the GPU keeps up: median of five."""
     times = []
     for _ in range(5):
         torch.cuda.synchronize()

@@ -1,7 +1,7 @@
-"""python -m fovea.lab.bench_attention: times every level of Fovea's attention beside every backend of torch.
+"""python -m fovea.lab.bench_attention: times every level of Fovea's attention and every backend of torch.
 
-It times CUDA graphs over operands that do not stay in the cache, and checks each result first. It prints
-a table in microseconds, and with --json everything for machines. On a machine without CUDA it compares the
+It times CUDA graphs over operands larger than the cache, and checks each result first. It prints a table in
+microseconds; --json writes all figures in machine-readable form. On a machine without CUDA it compares the
 CPU operator with that of torch, on the smallest problems.
 """
 
@@ -24,7 +24,7 @@ from fovea.lab._numerics import attention_reference, judge
 
 #: Computes attention of q, k and v.
 Call = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-#: batch, heads, length, head dimension, causal
+#: A problem: batch, heads, length, head dimension, causal.
 Problem = tuple[int, int, int, int, bool]
 PROBLEMS: list[Problem] = [
     (1, 8, 512, 64, False),
@@ -49,20 +49,20 @@ BACKENDS = {
     "efficient": SDPBackend.EFFICIENT_ATTENTION,
     "math": SDPBackend.MATH,
 }
-_CPU_LENGTH = 512  # the longest on the CPU
-_CHECKED_SEQUENCES = 4  # the first ones of a batch, which are compared with float64
+_CPU_LENGTH = 512  # maximum length on the CPU
+_CHECKED_SEQUENCES = 4  # sequences per batch that are compared with float64
 
 
 def describe(problem: Problem) -> str:
     return f"({', '.join(map(str, problem[:4]))}){' causal' if problem[4] else ''}"
 
 
-def on_fovea(level: str, causal: bool) -> Call:
+def fovea_call(level: str, causal: bool) -> Call:
     number = fovea.ops.IMPLEMENTATIONS.index(level)
     return lambda q, k, v: torch.ops.fovea.attention(q, k, v, causal, None, number)
 
 
-def on_torch(backend: SDPBackend, causal: bool) -> Call:
+def torch_call(backend: SDPBackend, causal: bool) -> Call:
     def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         with sdpa_kernel(backend):
             return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
@@ -70,8 +70,8 @@ def on_torch(backend: SDPBackend, causal: bool) -> Call:
     return call
 
 
-def checker(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> Callable[[Call], str]:
-    """Returns a function that tells why the result of a call is wrong; empty when it is right."""
+def make_checker(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> Callable[[Call], str]:
+    """Returns a function that describes why the result of a call is wrong, or returns "" when it is right."""
     few_q, few_k, few_v = (t[:_CHECKED_SEQUENCES] for t in (q, k, v))
     want = attention_reference(few_q, few_k, few_v, causal)
     peer = F.scaled_dot_product_attention(few_q, few_k, few_v, is_causal=causal)
@@ -82,8 +82,10 @@ def checker(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> 
     return check
 
 
-def entry_of(call: Call, check: Callable[[Call], str], sets: list[list[torch.Tensor]], flops: float) -> dict[str, Any]:
-    """Returns the time of the call, or why its result is wrong."""
+def time_entry(
+    call: Call, check: Callable[[Call], str], sets: list[list[torch.Tensor]], flops: float
+) -> dict[str, Any]:
+    """Returns the figures of a call, or the reason why its result is wrong."""
     if wrong := check(call):
         return {"failed": wrong}
     took = _timing.time_call(call, sets)
@@ -92,11 +94,11 @@ def entry_of(call: Call, check: Callable[[Call], str], sets: list[list[torch.Ten
 
 
 def measure(problem: Problem, dtype: torch.dtype, device: str) -> dict[str, Any]:
-    """Returns the times of all kernels that support the problem, and why the others do not."""
+    """Returns the times of all kernels that support the problem, and the reasons why the others do not."""
     batch, heads, length, dim, causal = problem
     torch.manual_seed(0)
     q, k, v = torch.randn(3, batch, heads, length, dim, device=device, dtype=dtype)
-    sets = _timing.rotation([q, k, v])
+    sets = _timing.operand_sets([q, k, v])
     row: dict[str, Any] = {
         "problem": list(problem),
         "dtype": str(dtype).removeprefix("torch."),
@@ -104,10 +106,10 @@ def measure(problem: Problem, dtype: torch.dtype, device: str) -> dict[str, Any]
         "torch": {},
     }
     flops = 4 * batch * heads * length * length * dim * (0.5 if causal else 1.0)
-    check = checker(q, k, v, causal)
+    check = make_checker(q, k, v, causal)
     if device == "cpu":
-        row["fovea"]["cpu"] = entry_of(on_fovea("auto", causal), check, sets, flops)
-        row["torch"]["cpu"] = entry_of(on_torch(SDPBackend.FLASH_ATTENTION, causal), check, sets, flops)
+        row["fovea"]["cpu"] = time_entry(fovea_call("auto", causal), check, sets, flops)
+        row["torch"]["cpu"] = time_entry(torch_call(SDPBackend.FLASH_ATTENTION, causal), check, sets, flops)
         return row
     row["chosen"] = _kernels.choose(q, k, causal).level
     for level in fovea.ops.IMPLEMENTATIONS[1:]:
@@ -116,10 +118,10 @@ def measure(problem: Problem, dtype: torch.dtype, device: str) -> dict[str, Any]
         except fovea.Error as error:
             row["fovea"][level] = {"left_out": str(error)}
             continue
-        row["fovea"][level] = entry_of(on_fovea(level, causal), check, sets, flops)
+        row["fovea"][level] = time_entry(fovea_call(level, causal), check, sets, flops)
     for name, backend in BACKENDS.items():
         try:
-            row["torch"][name] = entry_of(on_torch(backend, causal), check, sets, flops)
+            row["torch"][name] = time_entry(torch_call(backend, causal), check, sets, flops)
         except RuntimeError as error:  # this backend does not support the problem, or lacks the memory
             torch.cuda.empty_cache()
             row["torch"][name] = {"left_out": str(error).splitlines()[0]}
@@ -127,7 +129,7 @@ def measure(problem: Problem, dtype: torch.dtype, device: str) -> dict[str, Any]
 
 
 def best(times: dict[str, Any]) -> tuple[str, float]:
-    """Returns the name and the microseconds of the fastest."""
+    """Returns the name and the microseconds of the fastest kernel."""
     timed = {name: entry["us"] for name, entry in times.items() if "us" in entry}
     name = min(timed, key=lambda name: timed[name], default="none")
     return name, timed.get(name, float("nan"))
@@ -135,7 +137,7 @@ def best(times: dict[str, Any]) -> tuple[str, float]:
 
 def print_table(rows: list[dict[str, Any]]) -> None:
     sides = {side: sorted({name for row in rows for name in row[side]}) for side in ("fovea", "torch")}
-    names = [(side, name) for side, found in sides.items() for name in found]
+    names = [(side, name) for side, side_names in sides.items() for name in side_names]
     print(f"{'us':32}" + "".join(f"{name:>11}" for _, name in names) + "   best of ours / of torch's")
     for row in rows:
         cells = []
@@ -152,7 +154,7 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 
 def host_overhead(device: str) -> dict[str, float]:
-    """Microseconds of the calling thread per call, on a problem that hardly occupies the GPU."""
+    """Returns the calling thread's microseconds per call, on a problem that hardly occupies the GPU."""
     q, k, v = torch.randn(3, 1, 1, 16, 64, device=device, dtype=torch.float16)
     calls: dict[str, Call] = {
         "torch.ops.fovea.attention": lambda q, k, v: torch.ops.fovea.attention(q, k, v),
@@ -165,7 +167,7 @@ def host_overhead(device: str) -> dict[str, float]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m fovea.lab.bench_attention", description=__doc__.splitlines()[0])
     parser.add_argument("--dtype", choices=["float16", "bfloat16"], default="float16")
-    _document.add_options(parser, "also write everything to this file; - is the standard output")
+    _document.add_options(parser, "also write all figures to FILE; - means standard output")
     options = parser.parse_args(arguments)
     _document.check(parser, options.json, options.overwrite)
     device = "cuda" if torch.cuda.is_available() else "cpu"

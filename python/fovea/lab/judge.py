@@ -1,10 +1,11 @@
 """python -m fovea.lab.judge TASK.py ANSWER.py: judges a foreign kernel.
 
-TASK.py is a task in KernelBench's form (Model, get_inputs, get_init_inputs), ANSWER.py has a class ModelNew. ModelNew
-runs in a process of its own, on fresh inputs of several seeds and sizes; what it returns is compared with Model in
-float64, beside the error of Model in its own precision. Then both are timed.
-The exit code is 0 for RIGHT, 1 for WRONG, 2 when the task or the arguments cannot be used, the machine lacks what the
-answer needs, or the judge itself fails. Where the working folder is a stranger's: python -I -m fovea.lab.judge.
+TASK.py is a task in KernelBench's form (Model, get_inputs, get_init_inputs), and ANSWER.py has a class ModelNew.
+ModelNew runs in a separate process, on fresh inputs of several seeds and sizes; its results are compared with those of
+Model in float64, with limits that depend on the error of Model in its own precision. Then both are timed.
+The exit code is 0 for RIGHT, 1 for WRONG, and 2 when the task or the arguments are unusable, the machine lacks
+something that the answer needs, or the judge itself fails. In an untrusted working folder, use
+python -I -m fovea.lab.judge.
 """
 
 from __future__ import annotations
@@ -35,22 +36,22 @@ from fovea.lab._task import (
     contraction,
     run_exact,
     run_model,
-    weights_of,
+    weight_sums,
 )
 
 #: Patterns in the source of an answer that are reported as hints and do not affect the verdict.
 _HINTS = (
     (r"\bexcept\b", "it catches exceptions: a fallback may run instead of its kernel"),
-    (r"torch\.cuda\.[Ss]tream|cudaStreamCreate|getStreamFromPool", "it uses streams of its own"),
+    (r"torch\.cuda\.[Ss]tream|cudaStreamCreate|getStreamFromPool", "it creates streams"),
     (r"\bthreading\b|\bThread\(|std::thread", "it uses threads"),
-    (r"\.half\(|float16|bfloat16|__half|allow_tf32|set_float32_matmul", "it names types of less precision"),
-    (r"data_ptr\(\)\s*(==|in\b)|\bid\(\w+\)", "it looks at the addresses of tensors"),
-    (r"elapsed_time|perf_counter|Event\.", "it touches what measures time"),
+    (r"\.half\(|float16|bfloat16|__half|allow_tf32|set_float32_matmul", "it uses types of lower precision"),
+    (r"data_ptr\(\)\s*(==|in\b)|\bid\(\w+\)", "it compares addresses of tensors"),
+    (r"elapsed_time|perf_counter|Event\.", "it uses clocks or events"),
 )
 _KERNELS = r"load_inline|load\(|triton\.jit|cpp_extension|torch\.ops\.|ctypes|cutlass|cute\.|tilelang|RawKernel"
 
-#: Speed-up above which the report advises a second look.
-_MARVEL = 10.0
+#: Speed-up above which the report advises a review of the answer.
+_SUSPICIOUS_SPEED_UP = 10.0
 
 
 @dataclasses.dataclass
@@ -65,7 +66,7 @@ class Options:
 
 @dataclasses.dataclass
 class Report:
-    """The arguments and results of a judgement; `reasons` say why the answer is WRONG."""
+    """The results of a judgement; `reasons` say why the answer is WRONG."""
 
     checks: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     reasons: list[str] = dataclasses.field(default_factory=list)
@@ -123,7 +124,7 @@ class Judge:
         self._static_hints(answer.read_text(errors="replace"))
         load = {"task": str(self._task.path.resolve()), "answer": str(answer.resolve())}
         load |= {"device": options.device, "draw_on": self._task.draw_on}
-        loaded = self._asked("load", "load", **load, seed=options.seed)
+        loaded = self._request("load", "load", **load, seed=options.seed)
         if loaded is None:
             return
         self._compare_weights(loaded["weights"])
@@ -146,15 +147,15 @@ class Judge:
         timed = options.timing and not self.report.reasons
         if timed and not (self._time(seeds[-1] + 6) and self._try("after timing", seeds[-1] + 5, "normal", False, "")):
             return
-        repeated = self._asked("the same inputs twice", "repeat", seed=first)
+        repeated = self._request("the same inputs twice", "repeat", seed=first)
         if repeated and not repeated["same"]:
             self.report.notes.append("two calls on the same inputs differ in their bits")
-        if options.device == "cuda" and (captured := self._asked("work joined", "capture", seed=first)):
+        if options.device == "cuda" and (captured := self._request("work joined", "capture", seed=first)):
             self.report.add("work joined", [_compare.SIDE_STREAM] if captured["unjoined"] else [])
         self.report.asked_all = True
 
-    def _asked(self, what: str, do: str, **request: object) -> dict[str, Any] | None:
-        """Returns the reply, or None after adding a reason."""
+    def _request(self, what: str, do: str, **request: object) -> dict[str, Any] | None:
+        """Sends a request. Returns the reply, or None after adding a reason to the report."""
         try:
             reply = self._child.ask(do, **request)
         except Ended as error:
@@ -175,20 +176,21 @@ class Judge:
         want = run_exact(self._model, inputs, seed)
         if not peer or not all(_compare.can_judge(tensor) for tensor in peer):
             raise TaskError("Model returns nothing, float64 or complex numbers; expected float32 or less, or integers")
-        if size == "normal" and not with_nan and not all(map(_compare.says_something, want, peer)):
-            raise TaskError("Model returns no finite number on inputs of normal size: there is nothing to compare with")
+        if size == "normal" and not with_nan and not all(map(_compare.has_finite_values, want, peer)):
+            raise TaskError("Model returns no finite number on inputs of normal size, so results cannot be compared")
         floats = computes_in_floats(self._model, inputs)
         return Expected(peer, want, contraction(self._model, inputs), floats)
 
     def _compared(
         self, what: str, do: str, expected: Expected, **request: object
     ) -> tuple[dict[str, Any], list[str], dict[str, float]] | None:
-        """Returns the reply, the errors in its outputs, and figures, or None after adding a reason."""
+        """Sends a request and compares the outputs. Returns the reply, the errors in its outputs, and figures, or None
+        after adding a reason to the report."""
         self._child.make_room(expected.size)
-        reply = self._asked(what, do, outputs=expected.form, **request)
+        reply = self._request(what, do, outputs=expected.form, **request)
         if reply is None:
             return None
-        failures = _compare.form(reply["outputs"], expected.peer, self._options.device)
+        failures = _compare.form_errors(reply["outputs"], expected.peer, self._options.device)
         if failures:
             return reply, failures, {}
         try:
@@ -201,7 +203,7 @@ class Judge:
             prefix = f"output {number}: " if len(got) > 1 else ""
             wrong = compared.failures
             if wrong and self._last and _compare.is_cached(output, peer, *self._last[number]):
-                wrong = ["it returned the result of the call before, of other inputs: the output is cached"]
+                wrong = ["it returned the result of the call before, although the inputs differ: the output is cached"]
             failures += [prefix + failure for failure in wrong]
             self.report.notes += [f"{what}: {prefix}{note}" for note in compared.notes]
             figures = _compare.largest(figures, compared.figures)
@@ -209,7 +211,7 @@ class Judge:
         return reply, failures, figures
 
     def _try(self, what: str, seed: int, size: str, with_nan: bool, mode: str) -> bool:
-        """Tries one kind of call. Returns whether to try others."""
+        """Tries one kind of call. Returns False if no others should be tried."""
         expected = self._expect(seed, size, with_nan)
         compared = self._compared(what, "run", expected, seed=seed, size=size, with_nan=with_nan, mode=mode)
         if compared is None:
@@ -221,31 +223,32 @@ class Judge:
             failures.append("a later call overwrote the output of an earlier one")
         failures += [f"it changed input {number}" for number in reply["changed_inputs"]]
         if mode == "other stream" and failures:
-            note = f"it is right on the default stream alone; on another one: {failures[0]}"
+            note = f"it is right only on the default stream; on another one: {failures[0]}"
             self.report.notes.append(printable(note))
             failures = []
         self.report.add(what, failures, **figures)
         return True
 
     def _compare_weights(self, weights: dict[str, float]) -> None:
-        for name, value in weights_of(self._model).items():
+        for name, value in weight_sums(self._model).items():
             if name in weights and weights[name] != value and value == value:
                 self.report.notes.append(
-                    f"its {name} is not Model's: both are drawn from one seed, so ModelNew has to draw what Model "
-                    "draws, in the same order"
+                    f"its {name} is not Model's: weights are drawn from the same seed, so ModelNew must draw the same "
+                    "values as Model, in the same order"
                 )
                 return
 
     def _time(self, seed: int) -> bool:
-        """Calls on new inputs, of this seed and those after it. Returns whether to try other calls."""
+        """Times calls on new inputs, of this seed and the following ones. Returns False if no other calls should be
+        tried."""
         figures, between = self._time_models(seed)
         before = time.monotonic()
-        reply = self._asked("timing", "time", seed=seed)
+        reply = self._request("timing", "time", seed=seed)
         if reply is None:
             return False
         failures = _implausible(reply, time.monotonic() - before, between)
-        for place, number in enumerate(reply["kept"] if not failures else []):
-            compared = self._compared("timing", "kept", self._expect(seed + number), place=place)
+        for kept_index, number in enumerate(reply["kept"] if not failures else []):
+            compared = self._compared("timing", "kept", self._expect(seed + number), place=kept_index)
             if compared is None:
                 return False
             failures += compared[1]
@@ -255,12 +258,14 @@ class Judge:
             timed = [name for name in ("model", "compiled") if f"{name}_seconds" in figures]
             speed_ups = {f"speed_up_over_{name}": figures[f"{name}_seconds"] / seconds for name in timed}
             self.report.figures |= {**figures, "seconds": seconds, "spread": reply["spread"], **speed_ups}
-            if speed_ups["speed_up_over_model"] > _MARVEL:
-                self.report.notes.append(f"it is more than {_MARVEL:g} times as fast as Model: look at it twice")
+            if speed_ups["speed_up_over_model"] > _SUSPICIOUS_SPEED_UP:
+                self.report.notes.append(
+                    f"it is more than {_SUSPICIOUS_SPEED_UP:g} times as fast as Model: review its code"
+                )
         return True
 
     def _time_models(self, seed: int) -> tuple[dict[str, float], float]:
-        """Times of Model and of torch.compile's, and what the judge takes between calls of Model."""
+        """Returns the times of Model, plain and compiled, and the seconds that the judge spends between calls."""
         before = time.monotonic()
         model = _timing.time_cold(self._model, self._task.redrawn(seed, Operands()))
         between = max(0.0, (time.monotonic() - before) / model.calls - model.seconds)
@@ -269,7 +274,7 @@ class Judge:
             try:
                 compiled = _timing.time_cold(torch.compile(self._model), self._task.redrawn(seed, Operands()))
                 figures |= {"compiled_seconds": compiled.seconds, "compiled_spread": compiled.spread}
-            except Exception as error:  # any error of compilers or because they are missing
+            except Exception as error:  # compilers raise exceptions of any type, or are missing
                 self.report.notes.append(printable(f"torch.compile cannot run Model: {error}".splitlines()[0]))
         return figures, between
 
@@ -277,11 +282,11 @@ class Judge:
         code = re.sub(r"(?m)^\s*#.*$", "", text)
         self.report.hints += [hint for pattern, hint in _HINTS if re.search(pattern, code)]
         if not re.search(_KERNELS, code):
-            self.report.hints.append("it names no kernel of its own: torch's operators compute it")
+            self.report.hints.append("it contains no kernel: torch's operators do the work")
 
 
 def _lacking(error: str) -> str:
-    """Returns what the machine lacks that explains the failure of an answer; empty: nothing."""
+    """Returns the thing whose lack on this machine explains the failure of an answer, or ""."""
     from torch.utils import cpp_extension
 
     lacks = (
@@ -297,33 +302,33 @@ def _lacking(error: str) -> str:
 
 
 def _implausible(reply: dict[str, Any], took: float, between: float) -> list[str]:
-    """Returns why the reported times are impossible: the judge measured `took` seconds around all calls, and `between`
-    seconds of its own work between two calls."""
-    calls, kept = reply["calls"], reply["kept"]
+    """Returns the reasons why the reported times are impossible. The judge measured `took` seconds for all calls
+    together, and `between` seconds of its own work between two calls."""
+    calls, kept_calls = reply["calls"], reply["kept"]
     numbers = 0 < reply["seconds"] < math.inf and reply["spread"] >= 0
-    if not numbers or len({*kept}) != _answer.KEPT or not all(0 <= number < calls for number in kept):
+    if not numbers or len({*kept_calls}) != _answer.KEPT_CALLS or not all(0 <= number < calls for number in kept_calls):
         return ["timing: the reported figures are inconsistent"]
-    told = calls * reply["seconds"]
+    claimed = calls * reply["seconds"]
     # The limit is generous for busy machines, and because half of the calls take less than the median.
-    if told > 3 * took or took > 4 * (told + calls * between) + 2:
-        return [f"its clock is wrong: {calls} calls took {told:.2g} s by it, and {took:.2g} s with all around them"]
+    if claimed > 3 * took or took > 4 * (claimed + calls * between) + 2:
+        return [f"its clock is wrong: {calls} calls took {claimed:.2g} s by its clock, but {took:.2g} s by the judge's"]
     return []
 
 
 def judge_answer(task: pathlib.Path, answer: pathlib.Path, options: Options) -> Report:
-    """Runs and compares an answer. Throws TaskError when the task cannot be used.
+    """Runs and compares an answer. Raises TaskError when the task is unusable.
 
-    The process forks first, so it may not have used CUDA before."""
+    The process must not have used CUDA before, because this forks it."""
     child = Child(options.time_limit)
     threads = torch.get_num_threads()
     try:
         if options.device == "cuda" and not torch.cuda.is_available():
-            raise TaskError("there is no CUDA device, or torch was built without CUDA; --device cpu works here")
+            raise TaskError("torch finds no CUDA device, or was built without CUDA; use --device cpu")
         torch.set_num_threads(1)  # as in the process of the answer
         judge = Judge(_open_task(task, options), options, child)
         judge.judge(answer)
-        if judge.report.reasons and (words := child.last_words()):
-            judge.report.figures["log"] = words
+        if judge.report.reasons and (log_text := child.last_words()):
+            judge.report.figures["log"] = log_text
         return judge.report
     finally:
         torch.set_num_threads(threads)
@@ -354,18 +359,18 @@ def _print(report: Report) -> None:
         for line in lines:
             print(f"{kind}: {line}")
     times = report.figures
-    told = ""
+    timing_text = ""
     if "seconds" in times:
-        told = f": {times['seconds'] * 1e6:.1f} us (spread {times['spread']:.1%})"
-        for name, word in (("model", "Model"), ("compiled", "torch.compile")):
+        timing_text = f": {times['seconds'] * 1e6:.1f} us (spread {times['spread']:.1%})"
+        for name, title in (("model", "Model"), ("compiled", "torch.compile")):
             if f"{name}_seconds" in times:
-                told += f"; {word} {times[f'{name}_seconds'] * 1e6:.1f} us"
-                told += f" (spread {times[f'{name}_spread']:.1%}), speed-up {times[f'speed_up_over_{name}']:.2f}"
+                timing_text += f"; {title} {times[f'{name}_seconds'] * 1e6:.1f} us"
+                timing_text += f" (spread {times[f'{name}_spread']:.1%}), speed-up {times[f'speed_up_over_{name}']:.2f}"
                 ours, other = (
                     _timing.Time(times[f"{prefix}seconds"], times[f"{prefix}spread"]) for prefix in ("", f"{name}_")
                 )
-                told += ", AMBIGUOUS" if ours.ambiguous_with(other) else ""
-    print(f"{report.verdict}{told}")
+                timing_text += ", AMBIGUOUS" if ours.ambiguous_with(other) else ""
+    print(f"{report.verdict}{timing_text}")
 
 
 def _plain(value: Any) -> Any:
@@ -388,51 +393,53 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("task", type=pathlib.Path, metavar="TASK.py")
     parser.add_argument("answer", type=pathlib.Path, metavar="ANSWER.py")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="default: %(default)s")
-    parser.add_argument("--seeds", type=int, default=5, help="how many draws of the inputs; default: %(default)s")
-    parser.add_argument("--seed", type=int, default=0, help="the first of them; default: %(default)s")
-    parser.add_argument("--time-limit", type=float, default=600, help="seconds for the answer; default: %(default)s")
+    parser.add_argument("--seeds", type=int, default=5, help="number of seeds for the inputs; default: %(default)s")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed; default: %(default)s")
+    parser.add_argument(
+        "--time-limit", type=float, default=600, help="time limit of the answer in seconds; default: %(default)s"
+    )
     parser.add_argument("--no-time", dest="timing", action="store_false", help="do not time anything")
     parser.add_argument("--no-compile", dest="compile", action="store_false", help="do not time torch.compile")
-    _document.add_options(parser, "also write the verdict, or to the standard output alone with -")
-    given = vars(parser.parse_args(arguments))
-    task, answer, file = given.pop("task"), given.pop("answer"), given.pop("json")
-    _document.check(parser, file, given.pop("overwrite"), (task, answer))
+    _document.add_options(parser, "also write the verdict to FILE; - writes only the verdict, to standard output")
+    values = vars(parser.parse_args(arguments))
+    task, answer, file = values.pop("task"), values.pop("answer"), values.pop("json")
+    _document.check(parser, file, values.pop("overwrite"), (task, answer))
     for path in (task, answer):
         if not path.is_file():
             parser.error(f"{path} is not a file")
-    if given["seeds"] < 1:
-        parser.error("--seeds takes a whole number from 1 on")
-    if not 0 < given["time_limit"] <= 86400:
-        parser.error("--time-limit takes a number of seconds up to 86400")
-    options = Options(**given)
+    if values["seeds"] < 1:
+        parser.error(f"--seeds must be at least 1, got {values['seeds']}")
+    if not 0 < values["time_limit"] <= 86400:
+        parser.error(f"--time-limit must be more than 0 and at most 86400 seconds, got {values['time_limit']:g}")
+    options = Options(**values)
     options.compile = options.compile and options.device == "cuda"
     try:
         report = judge_answer(task, answer, options)
     except TaskError as error:
-        return _failed(str(error))
-    except (Exception, SystemExit) as error:  # of the judge itself: out of memory, or a task that exits
-        return _failed(f"the judge failed, which says nothing about the answer: {type(error).__name__}: {error}")
+        return _fail(str(error))
+    except (Exception, SystemExit) as error:  # the judge ran out of memory, or the task exits
+        return _fail(f"the judge failed, which says nothing about the answer: {type(error).__name__}: {error}")
     try:
-        _tell(report, file, {"device": options.device, "task": str(task), "answer": str(answer)})
+        _write_report(report, file, {"device": options.device, "task": str(task), "answer": str(answer)})
     except Exception as error:
-        sys.stdout = open(os.devnull, "w")  # else Python fails again when it exits, with another exit code
-        return _failed(f"{report.verdict}, but this cannot be written: {error}")
+        sys.stdout = open(os.devnull, "w")  # Python would otherwise fail again at exit, with another exit code
+        return _fail(f"{report.verdict}, but the verdict cannot be written: {error}")
     return 0 if report.verdict == "RIGHT" else 1
 
 
-def _tell(report: Report, file: str | None, asked: dict[str, str]) -> None:
+def _write_report(report: Report, file: str | None, arguments: dict[str, str]) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for encodings other than UTF-8
     if file != "-":
         _print(report)
     if file:
-        about = {"fovea": fovea.__version__, "machine": _machine(asked["device"])}
-        about |= {**asked, "verdict": report.verdict}
-        _document.write(file, "kernel.judge", _plain({**about, **dataclasses.asdict(report)}))
+        description = {"fovea": fovea.__version__, "machine": _machine(arguments["device"])}
+        description |= {**arguments, "verdict": report.verdict}
+        _document.write(file, "kernel.judge", _plain({**description, **dataclasses.asdict(report)}))
     sys.stdout.flush()
 
 
-def _failed(why: str) -> int:
+def _fail(why: str) -> int:
     with contextlib.suppress(OSError):
         print(f"fovea: {printable(why)}", file=sys.stderr, flush=True)
     return 2

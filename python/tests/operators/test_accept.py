@@ -35,7 +35,7 @@ def test_passes(device, capsys, tmp_path):
     left_out = sum("left to the next level" in line for line in lines)
     timed = sum("max_diff" in line for line in lines)
     assert passed == total
-    assert timed + left_out == len(accept.levels_of(device)) * len(CASES)
+    assert timed + left_out == len(accept.supported_levels(device)) * len(CASES)
     assert int(total) == resources + 6 + timed
     assert sum(line.startswith("gate rejects") for line in lines) == 5
     told = json.loads(path.read_text())
@@ -53,7 +53,7 @@ def test_is_of_every_seed(capsys, monkeypatch):
     def sometimes_wrong(q, k, v, causal):
         return torch.ops.fovea.attention(q, k, v, torch.equal(q, last))
 
-    monkeypatch.setattr(accept, "runner", lambda level: sometimes_wrong)
+    monkeypatch.setattr(accept, "level_operator", lambda level: sometimes_wrong)
     report = accept.Report()
     accept.accept_case(report, CASES[0], "cpu", "cpu", seeds=4)
     assert (report.passed, report.total) == (1, 1)
@@ -77,7 +77,9 @@ def test_headline_cases_have_to_be_fast(capsys, monkeypatch, options, code):
     found, lines = run("cpu", capsys, "--seeds", "1", *options)
     assert found == code, "\n".join(lines)
     failed = [line for line in lines if "FAILED" in line]
-    assert len(failed) == code and all("(1, 2, 70, 64) float16" in line and "asked" in line for line in failed)
+    assert len(failed) == code and all(
+        "(1, 2, 70, 64) float16" in line and ("--least-speedup is" in line or "--most-us is" in line) for line in failed
+    )
 
 
 def test_limits_are_of_headline_cases(capsys):
@@ -97,7 +99,7 @@ def test_limits_are_of_headline_cases(capsys):
     ids=["masked", "without a key", "unmasked", "nan"],
 )
 def test_wrong_attention_fails(capsys, monkeypatch, case, wrong):
-    monkeypatch.setattr(accept, "runner", lambda level: wrong)
+    monkeypatch.setattr(accept, "level_operator", lambda level: wrong)
     report = accept.Report()
     accept.accept_case(report, CASES[case], "cpu", "cpu")
     assert (report.passed, report.total) == (0, 1)
@@ -187,7 +189,7 @@ def test_bench(device, capsys, monkeypatch, tmp_path):
 
 def test_bench_times_no_wrong_result(device, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(bench_attention, "PROBLEMS", [(1, 2, 64, 64, True)])
-    monkeypatch.setattr(bench_attention, "on_fovea", lambda level, causal: lambda q, k, v: torch.zeros_like(q))
+    monkeypatch.setattr(bench_attention, "fovea_call", lambda level, causal: lambda q, k, v: torch.zeros_like(q))
     path = tmp_path / "bench.json"
     assert bench_attention.main(["--json", str(path)]) == 1
     assert "WRONG" in capsys.readouterr().out
@@ -206,6 +208,6 @@ def test_bench_times_no_wrong_result(device, capsys, monkeypatch, tmp_path):
     ],
 )
 def test_designs_belong_to_levels(kernel, level):
-    assert accept.design_of(kernel)[0] == level
+    assert accept.kernel_design(kernel)[0] == level
     with pytest.raises(ValueError, match="attention_flash"):
-        accept.design_of("attention_flash_bf16")
+        accept.kernel_design("attention_flash_bf16")

@@ -189,7 +189,7 @@ def test_forced_kernels_have_to_exist(device, half, monkeypatch):
 
 def test_no_levels_on_the_cpu():
     q = torch.randn(1, 1, 8, 64)
-    with pytest.raises(RuntimeError, match="levels are kernels of GPUs"):
+    with pytest.raises(RuntimeError, match="levels select GPU kernels"):
         fovea.ops.attention(q, q, q, impl="mma")
     with pytest.raises(ValueError, match="unknown implementation 'fast'"):
         fovea.ops.attention(q, q, q, impl="fast")

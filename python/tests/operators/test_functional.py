@@ -62,10 +62,10 @@ def fallbacks(q, k, v):
         "an attention mask": ((q, k, v, mask), {}),
         "dropout": ((q, k, v), {"dropout_p": 0.5}),
         "gradients": ((q.clone().requires_grad_(), k, v), {}),
-        "other than 4 dimensions": ((q[0], k[0], v[0]), {}),
-        "values of another shape": ((q, k, v[..., :32]), {}),
+        "tensors without 4 dimensions": ((q[0], k[0], v[0]), {}),
+        "values whose shape differs": ((q, k, v[..., :32]), {}),
         "torch.float64": ((q.double(), k.double(), v.double()), {}),
-        "heads that broadcast": ((q, k[:, :1], v[:, :1]), {}),
+        "broadcast heads without": ((q, k[:, :1], v[:, :1]), {}),
     }
 
 

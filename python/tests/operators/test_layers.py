@@ -145,7 +145,7 @@ def test_layers_without_a_kernel_are_torchs_own(cuda):
 
 
 def test_torchs_own_refuse_what_the_operator_refuses(monkeypatch):
-    monkeypatch.setattr(fovea.ops, "_runs_products", lambda *arguments: False)
+    monkeypatch.setattr(fovea.ops, "_has_product_kernel", lambda *arguments: False)
     x = torch.randn(4, 48)
     weight = torch.randn(32, 48)
     residual = torch.randn(4, 32)

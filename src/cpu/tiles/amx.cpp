@@ -93,7 +93,7 @@ FOVEA_AMX_TILES(u8i8, _tile_dpbusd)
 FOVEA_AMX_TILES(i8i8, _tile_dpbssd)
 #undef FOVEA_AMX_TILES
 
-constexpr TileKernel kernel_of(UnitType type, TileFunction low, TileFunction high) noexcept {
+constexpr TileKernel make_tile_kernel(UnitType type, TileFunction low, TileFunction high) noexcept {
   return {.type = type,
           .columns = kColumns,
           .step = kSide,
@@ -105,8 +105,8 @@ constexpr TileKernel kernel_of(UnitType type, TileFunction low, TileFunction hig
 
 }  // namespace
 
-constinit const TileKernel amx_bf16 = kernel_of(UnitType::kBF16, bf16_16, bf16_32);
-constinit const TileKernel amx_u8i8 = kernel_of(UnitType::kU8I8, u8i8_16, u8i8_32);
-constinit const TileKernel amx_i8i8 = kernel_of(UnitType::kI8I8, i8i8_16, i8i8_32);
+constinit const TileKernel amx_bf16 = make_tile_kernel(UnitType::kBF16, bf16_16, bf16_32);
+constinit const TileKernel amx_u8i8 = make_tile_kernel(UnitType::kU8I8, u8i8_16, u8i8_32);
+constinit const TileKernel amx_i8i8 = make_tile_kernel(UnitType::kI8I8, i8i8_16, i8i8_32);
 
 }  // namespace fovea::cpu

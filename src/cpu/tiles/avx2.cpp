@@ -33,7 +33,7 @@ struct I16 : Integers {
 
 }  // namespace
 
-constinit const TileKernel avx2_f32 = kernel_of<F32, 1, 2, 4, 6>(UnitType::kF32);
-constinit const TileKernel avx2_i16 = kernel_of<I16, 1, 2, 4, 6>(UnitType::kI16);
+constinit const TileKernel avx2_f32 = make_tile_kernel<F32, 1, 2, 4, 6>(UnitType::kF32);
+constinit const TileKernel avx2_i16 = make_tile_kernel<I16, 1, 2, 4, 6>(UnitType::kI16);
 
 }  // namespace fovea::cpu

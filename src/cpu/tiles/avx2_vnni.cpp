@@ -10,6 +10,6 @@ struct U8I8 : Integers {
 
 }  // namespace
 
-constinit const TileKernel avx2_vnni_u8i8 = kernel_of<U8I8, 1, 2, 4, 6>(UnitType::kU8I8);
+constinit const TileKernel avx2_vnni_u8i8 = make_tile_kernel<U8I8, 1, 2, 4, 6>(UnitType::kU8I8);
 
 }  // namespace fovea::cpu

@@ -30,7 +30,7 @@ struct I16 : Integers {
 
 }  // namespace
 
-constinit const TileKernel avx512_f32 = kernel_of<F32, 1, 4, 8, 14>(UnitType::kF32);
-constinit const TileKernel avx512_i16 = kernel_of<I16, 1, 4, 8, 14>(UnitType::kI16);
+constinit const TileKernel avx512_f32 = make_tile_kernel<F32, 1, 4, 8, 14>(UnitType::kF32);
+constinit const TileKernel avx512_i16 = make_tile_kernel<I16, 1, 4, 8, 14>(UnitType::kI16);
 
 }  // namespace fovea::cpu

@@ -18,6 +18,6 @@ struct BF16 : Integers {
 
 }  // namespace
 
-constinit const TileKernel avx512_bf16 = kernel_of<BF16, 1, 4, 8, 14>(UnitType::kBF16);
+constinit const TileKernel avx512_bf16 = make_tile_kernel<BF16, 1, 4, 8, 14>(UnitType::kBF16);
 
 }  // namespace fovea::cpu

@@ -31,6 +31,6 @@ struct F32 {
 
 }  // namespace
 
-constinit const TileKernel generic_f32 = kernel_of<F32, 1, 2, 3, 4>(UnitType::kF32);
+constinit const TileKernel generic_f32 = make_tile_kernel<F32, 1, 2, 3, 4>(UnitType::kF32);
 
 }  // namespace fovea::cpu

@@ -11,16 +11,16 @@ namespace fovea::cpu {
 namespace {
 
 /// `V` defines kLanes, the units in a vector; kVectors, the vectors in a row of the tile; the types
-/// Vector and Sum; load(units), broadcast(unit), dot(sum, a, b) and store(to, sum, whether to add
-/// to the stored value); and kMaxUnits, after which a sum is stored and restarted, because several
-/// short sums of floats have smaller rounding errors than a long one.
+/// Vector and Sum; load(units), broadcast(unit), dot(sum, a, b) and store(to, sum, add), which adds
+/// to the stored value if `add` is true; and kMaxUnits, after which a sum is stored and restarted,
+/// because several short sums of floats have smaller rounding errors than a long one.
 template <typename V, int kHeight>
 void multiply_tile(const Unit* a, const RowLayout& /*layout*/, const Unit* b, std::int64_t units,
                    Unit* sums) {
   constexpr int kColumns = V::kVectors * V::kLanes;
   constexpr int kLineUnits = 16;
   // Prefetch distance for B in units of the inner dimension: a panel is larger than the L1 cache.
-  constexpr int kAhead = 16;
+  constexpr int kPrefetchUnits = 16;
   std::int64_t done = 0;
   do {
     typename V::Sum sum[kHeight][V::kVectors] = {};
@@ -39,8 +39,9 @@ void multiply_tile(const Unit* a, const RowLayout& /*layout*/, const Unit* b, st
           sum[row][v] = V::dot(sum[row][v], x, column[v]);
         }
       }
-      for (int ahead = kAhead * kColumns; ahead < (kAhead + 1) * kColumns; ahead += kLineUnits) {
-        __builtin_prefetch(b + ahead);
+      for (int i = kPrefetchUnits * kColumns; i < (kPrefetchUnits + 1) * kColumns;
+           i += kLineUnits) {
+        __builtin_prefetch(b + i);
       }
       a += kHeight;
       b += kColumns;
@@ -57,7 +58,7 @@ void multiply_tile(const Unit* a, const RowLayout& /*layout*/, const Unit* b, st
 }
 
 template <typename V, int... kHeights>
-constexpr TileKernel kernel_of(UnitType type) noexcept {
+constexpr TileKernel make_tile_kernel(UnitType type) noexcept {
   return {.type = type,
           .columns = V::kVectors * V::kLanes,
           .heights = {kHeights...},

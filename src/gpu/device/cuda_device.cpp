@@ -22,16 +22,17 @@ namespace {
 using driver::api;
 using driver::check;
 
-/// A scope with a context current, for destructors, which run on any thread and cannot report.
-class InContext {
+/// Makes a context current within a scope. For destructors, which may run on any thread and cannot
+/// report errors.
+class ScopedContext {
  public:
-  explicit InContext(driver::Context context) {
+  explicit ScopedContext(driver::Context context) {
     api().context_get(&before_);
     api().context_set(context);
   }
-  ~InContext() { api().context_set(before_); }
-  InContext(const InContext&) = delete;
-  InContext& operator=(const InContext&) = delete;
+  ~ScopedContext() { api().context_set(before_); }
+  ScopedContext(const ScopedContext&) = delete;
+  ScopedContext& operator=(const ScopedContext&) = delete;
 
  private:
   driver::Context before_ = nullptr;
@@ -39,14 +40,14 @@ class InContext {
 
 class CudaStream final : public Stream {
  public:
-  /// Makes it in `context`, which is current.
+  /// Creates a stream in `context`, which must be current.
   explicit CudaStream(driver::Context context) : context_(context), owned_(true) {
     check(api().stream_create(&handle_, driver::kStreamNonBlocking), "creating a stream");
   }
   explicit CudaStream(driver::StreamHandle borrowed) : handle_(borrowed) {}
   ~CudaStream() override {
     if (owned_) {
-      const InContext scope(context_);
+      const ScopedContext scope(context_);
       api().stream_destroy(handle_);
     }
   }
@@ -60,22 +61,22 @@ class CudaStream final : public Stream {
   bool owned_ = false;
 };
 
-driver::StreamHandle handle_of(const Stream& stream) {
+driver::StreamHandle raw_handle(const Stream& stream) {
   return static_cast<const CudaStream&>(stream).handle();
 }
 
 class CudaEvent final : public Event {
  public:
-  /// Makes it in `context`, which is current.
+  /// Creates an event in `context`, which must be current.
   explicit CudaEvent(driver::Context context) : context_(context) {
     check(api().event_create(&handle_, driver::kEventBlockingSync), "creating an event");
   }
   ~CudaEvent() override {
-    const InContext scope(context_);
+    const ScopedContext scope(context_);
     api().event_destroy(handle_);
   }
   void record(Stream& stream) override {
-    check(api().event_record(handle_, handle_of(stream)), "recording an event");
+    check(api().event_record(handle_, raw_handle(stream)), "recording an event");
   }
   void synchronize() override { check(api().event_synchronize(handle_), "running on the GPU"); }
   [[nodiscard]] bool done() override {
@@ -93,28 +94,28 @@ class CudaEvent final : public Event {
   driver::EventHandle handle_ = nullptr;
 };
 
-driver::EventHandle handle_of(const Event& event) {
+driver::EventHandle raw_handle(const Event& event) {
   return static_cast<const CudaEvent&>(event).handle();
 }
 
 void CudaStream::wait_for(const Event& event) {
-  check(api().stream_wait(handle_, handle_of(event), 0), "waiting for an event");
+  check(api().stream_wait(handle_, raw_handle(event), 0), "waiting for an event");
 }
 
 class CudaGraph final : public Graph {
  public:
-  /// Makes it in `context`, which is current.
+  /// Instantiates `graph`, and destroys it, in `context`, which must be current.
   CudaGraph(driver::Context context, driver::GraphHandle graph) : context_(context) {
     const driver::Result result = api().graph_instantiate(&exec_, graph, 0);
     api().graph_destroy(graph);
-    check(result, "making an executable graph");
+    check(result, "instantiating a graph");
   }
   ~CudaGraph() override {
-    const InContext scope(context_);
+    const ScopedContext scope(context_);
     api().graph_exec_destroy(exec_);
   }
   void launch(Stream& stream) override {
-    check(api().graph_launch(exec_, handle_of(stream)), "launching a graph");
+    check(api().graph_launch(exec_, raw_handle(stream)), "launching a graph");
   }
 
  private:
@@ -122,14 +123,14 @@ class CudaGraph final : public Graph {
   driver::GraphExec exec_ = nullptr;
 };
 
-int attribute(driver::DeviceId id, driver::DeviceAttribute which) {
+int read_attribute(driver::DeviceId id, driver::DeviceAttribute attribute) {
   int value = 0;
-  check(api().device_attribute(&value, which, id), "reading a property of the GPU");
+  check(api().device_attribute(&value, attribute, id), "reading a property of the GPU");
   return value;
 }
 
-/// FOVEA_FORCE_PTX=1 makes a GPU count as one of compute capability 12.0, for which there is no
-/// machine code: any GPU from 9.0 on then shows what the program does on those.
+/// Reports compute capability 12.0, for which the program has no machine code, if
+/// FOVEA_FORCE_PTX=1: any GPU from 9.0 on can then test the PTX that such GPUs run.
 void force_ptx(DeviceInfo& info) {
   constexpr const char* kVariable = "FOVEA_FORCE_PTX";
   const char* const value = std::getenv(kVariable);  // NOLINT(concurrency-mt-unsafe): only read
@@ -155,18 +156,18 @@ DeviceInfo read_info(driver::DeviceId id, int driver_version) {
         "reading the GPU's name");
   std::array<char, 32> bus{};
   check(api().device_pci_bus_id(bus.data(), static_cast<int>(bus.size()), id),
-        "reading the GPU's place on the bus");
+        "reading the GPU's PCI address");
   DeviceInfo info;
   info.name = name.data();
   info.pci_bus_id = bus.data();
-  info.compute_major = attribute(id, kComputeCapabilityMajor);
-  info.compute_minor = attribute(id, kComputeCapabilityMinor);
-  info.sm_count = attribute(id, kMultiprocessorCount);
+  info.compute_major = read_attribute(id, kComputeCapabilityMajor);
+  info.compute_minor = read_attribute(id, kComputeCapabilityMinor);
+  info.sm_count = read_attribute(id, kMultiprocessorCount);
   check(api().device_memory(&info.memory_bytes, id), "reading the GPU's memory size");
-  info.l2_bytes = static_cast<std::size_t>(attribute(id, kL2CacheSize));
+  info.l2_bytes = static_cast<std::size_t>(read_attribute(id, kL2CacheSize));
   info.shared_bytes_per_block =
-      static_cast<std::size_t>(attribute(id, kMaxSharedMemoryPerBlockOptin));
-  info.clock_khz = attribute(id, kClockRate);
+      static_cast<std::size_t>(read_attribute(id, kMaxSharedMemoryPerBlockOptin));
+  info.clock_khz = read_attribute(id, kClockRate);
   info.driver_version = driver_version;
   force_ptx(info);
   return info;
@@ -183,7 +184,7 @@ int tensor_type(TensorMapType type) {
     case TensorMapType::kBF16:
       return 9;
   }
-  fail("a tensor map of an unknown type");
+  fail("encoding a tensor map: unknown element type");
 }
 
 class CudaDevice final : public Device {
@@ -196,7 +197,7 @@ class CudaDevice final : public Device {
       change(info_);
     }
     const driver::Result started = api().context_retain(&context_, id);
-    check(started, fmt::format("starting work on {}{}", info_.name,
+    check(started, fmt::format("creating a context on {}{}", info_.name,
                                started == driver::kOutOfMemory
                                    ? fmt::format(" (free memory on it, or use {})",
                                                  option_words("device", "cpu"))
@@ -204,7 +205,7 @@ class CudaDevice final : public Device {
   }
   ~CudaDevice() override {
     {
-      const InContext scope(context_);
+      const ScopedContext scope(context_);
       for (const driver::Module module : modules_) {
         api().module_unload(module);
       }
@@ -215,15 +216,17 @@ class CudaDevice final : public Device {
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
 
   [[nodiscard]] ContextGuard hold_context() override {
-    // Destructors call this: what fails here fails in the next call as well, which says so.
+    // Destructors call this, so it does not throw: the next call fails as well and reports the
+    // error.
     driver::Context before = nullptr;
     if (api().context_get(&before) != driver::kSuccess) {
       return nullptr;
     }
     api().context_set(context_);
     int mode = driver::kCaptureModeRelaxed;
-    api().capture_mode(&mode);  // `mode` is then what it was
-    return {static_cast<void*>(before), [mode](void* context) mutable {  // runs for null, too
+    api().capture_mode(&mode);  // exchanges `mode` with the previous mode
+    // The deleter also runs if the previous context is null.
+    return {static_cast<void*>(before), [mode](void* context) mutable {
               api().capture_mode(&mode);
               api().context_set(static_cast<driver::Context>(context));
             }};
@@ -239,7 +242,7 @@ class CudaDevice final : public Device {
     return address;
   }
   void free(DevicePtr address) noexcept override {
-    const InContext scope(context_);
+    const ScopedContext scope(context_);
     api().memory_free(address);
   }
   [[nodiscard]] std::size_t free_memory() override {
@@ -258,7 +261,7 @@ class CudaDevice final : public Device {
     return address;
   }
   void free_pinned(void* address) noexcept override {
-    const InContext scope(context_);
+    const ScopedContext scope(context_);
     api().host_free(address);
   }
 
@@ -276,28 +279,28 @@ class CudaDevice final : public Device {
   [[nodiscard]] double seconds_between(const Event& start, const Event& end) override {
     enter();
     float milliseconds = 0;
-    check(api().event_elapsed(&milliseconds, handle_of(start), handle_of(end)),
+    check(api().event_elapsed(&milliseconds, raw_handle(start), raw_handle(end)),
           "reading the time between two events");
     return milliseconds * 1e-3;
   }
 
   void copy_to_device(DevicePtr to, std::span<const std::byte> from, Stream& stream) override {
     enter();
-    check(api().copy_to_device(to, from.data(), from.size(), handle_of(stream)),
+    check(api().copy_to_device(to, from.data(), from.size(), raw_handle(stream)),
           "copying to the GPU");
   }
   void copy_to_host(std::span<std::byte> to, DevicePtr from, Stream& stream) override {
     enter();
-    check(api().copy_to_host(to.data(), from, to.size(), handle_of(stream)),
+    check(api().copy_to_host(to.data(), from, to.size(), raw_handle(stream)),
           "copying from the GPU");
   }
   void copy_on_device(DevicePtr to, DevicePtr from, std::size_t bytes, Stream& stream) override {
     enter();
-    check(api().copy_on_device(to, from, bytes, handle_of(stream)), "copying on the GPU");
+    check(api().copy_on_device(to, from, bytes, raw_handle(stream)), "copying on the GPU");
   }
   void fill(DevicePtr to, std::uint8_t value, std::size_t bytes, Stream& stream) override {
     enter();
-    check(api().fill(to, value, bytes, handle_of(stream)), "filling memory of the GPU");
+    check(api().fill(to, value, bytes, raw_handle(stream)), "filling memory of the GPU");
   }
 
   [[nodiscard]] Module load(std::span<const std::byte> image) override {
@@ -305,7 +308,7 @@ class CudaDevice final : public Device {
     driver::Module module = nullptr;
     const driver::Result result = api().module_load(&module, image.data(), 0, nullptr, nullptr);
     if (result == driver::kNoBinaryForGpu) {
-      fail("machine code for another architecture than that of {} (sm_{})", info_.name,
+      fail("the machine code is for another architecture than that of {} (sm_{})", info_.name,
            info_.arch());
     }
     if (result == driver::kJitCompilerNotFound) {
@@ -326,18 +329,19 @@ class CudaDevice final : public Device {
     check(
         api().module_function(&function, static_cast<driver::Module>(module.handle), name.c_str()),
         fmt::format("finding kernel {} in its machine code", name));
-    // A block may take all of an SM's shared memory that is left beside the static part.
-    int fixed = 0;
-    check(api().function_get(&fixed, driver::FunctionAttribute::kSharedBytes, function),
+    // Allows a block to use all shared memory that its static variables leave.
+    int static_bytes = 0;
+    check(api().function_get(&static_bytes, driver::FunctionAttribute::kSharedBytes, function),
           "reading a kernel's resources");
-    const int dynamic = static_cast<int>(info_.shared_bytes_per_block) - fixed;
+    const int dynamic = static_cast<int>(info_.shared_bytes_per_block) - static_bytes;
     check(api().function_set(function, driver::FunctionAttribute::kMaxDynamicSharedBytes, dynamic),
           fmt::format("allowing kernel {} {} bytes of shared memory", name, dynamic));
     return {.handle = function};
   }
 
   [[nodiscard]] TensorMap encode(const TensorMapDesc& desc) override {
-    // 256-byte promotion: what a miss fetches is read by other blocks soon. Out of bounds is zero.
+    // L2 misses fetch 256 bytes, since other blocks soon read the neighbouring data. Elements out
+    // of bounds are read as zeros.
     constexpr int kInterleaveNone = 0;
     constexpr int kPromote256 = 3;
     constexpr int kFillZero = 0;
@@ -382,12 +386,11 @@ class CudaDevice final : public Device {
         .block_y = config.block.y,
         .block_z = config.block.z,
         .shared_bytes = static_cast<unsigned>(config.dynamic_shared_bytes),
-        .stream = handle_of(stream),
+        .stream = raw_handle(stream),
         .attributes = attributes.data(),
         .attribute_count = count,
     };
-    // The driver copies the parameter's bytes, which the kernel declares the size of; it only
-    // reads.
+    // The driver only reads the parameter; the kernel declares its size.
     void* parameter = const_cast<std::byte*>(params.data());  // NOLINT
     const driver::Result result =
         api().launch(&native, static_cast<driver::Function>(kernel.handle), &parameter, nullptr);
@@ -402,13 +405,13 @@ class CudaDevice final : public Device {
 
   void begin_capture(Stream& stream) override {
     enter();
-    check(api().capture_begin(handle_of(stream), driver::kCaptureModeRelaxed),
+    check(api().capture_begin(raw_handle(stream), driver::kCaptureModeRelaxed),
           "starting to capture a graph");
   }
   [[nodiscard]] std::unique_ptr<Graph> end_capture(Stream& stream) override {
     enter();
     driver::GraphHandle graph = nullptr;
-    check(api().capture_end(handle_of(stream), &graph), "capturing a graph");
+    check(api().capture_end(raw_handle(stream), &graph), "capturing a graph");
     return std::make_unique<CudaGraph>(context_, graph);
   }
 
@@ -416,10 +419,11 @@ class CudaDevice final : public Device {
     enter();
     check(api().context_synchronize(), "running on the GPU");
   }
-  [[nodiscard]] void* native_handle(Stream& stream) override { return handle_of(stream); }
+  [[nodiscard]] void* native_handle(Stream& stream) override { return raw_handle(stream); }
 
  private:
-  /// The driver keeps the current context for each thread, and any thread may call.
+  /// Makes the context current: the driver keeps one per thread, and any thread may call the
+  /// device.
   void enter() const { check(api().context_set(context_), "using the GPU"); }
 
   driver::DeviceId id_;
@@ -438,7 +442,8 @@ int start_driver() {
   }
   if (started == driver::kSystemDriverMismatch) {
     fail(
-        "the NVIDIA driver's library is of another version than the driver that is loaded: restart "
+        "the versions of the NVIDIA driver's library and of the loaded kernel module differ: "
+        "restart "
         "the machine after an update, or use {}",
         option_words("device", "cpu"));
   }

@@ -49,7 +49,7 @@ enum class FunctionAttribute : int {
 };
 
 constexpr unsigned kStreamNonBlocking = 1;
-constexpr unsigned kEventBlockingSync = 1;  // threads that wait for it sleep
+constexpr unsigned kEventBlockingSync = 1;  // waiting threads sleep
 constexpr int kCaptureModeGlobal = 0;
 constexpr int kCaptureModeRelaxed = 2;
 

@@ -115,10 +115,10 @@ std::vector<std::byte> unpack(const KernelImage& image) {
   return code;
 }
 
-std::string ptx_of(const KernelImage& image) {
+std::string kernel_ptx(const KernelImage& image) {
   if (image.ptx.bytes > 0) {
     static std::mutex mutex;
-    static std::map<const std::byte*, std::string> texts;  // unpacked once
+    static std::map<const std::byte*, std::string> texts;  // by their packed data
     const std::lock_guard lock(mutex);
     std::string& text = texts[image.ptx.packed.data()];
     if (text.empty()) {
@@ -143,7 +143,7 @@ std::string unpack_text(std::span<const std::byte> packed) {
   }
   if (text.empty() ||
       ZSTD_decompress(text.data(), text.size(), packed.data(), packed.size()) != text.size()) {
-    fail("text that this program carries is damaged: install the program again");
+    fail("a text embedded in this program is damaged: install the program again");
   }
   return text;
 }

@@ -14,26 +14,27 @@ namespace fovea::gpu {
 
 struct DeviceInfo;
 
-/// A part of a text that is compressed with zstd; nothing: 0 bytes.
+/// A part of a text that is compressed with zstd; empty if `bytes` is 0.
 struct PackedPart {
   std::span<const std::byte> packed{};
   std::size_t offset = 0;
   std::size_t bytes = 0;
 };
 
-/// One entry point compiled to one target, and what ptxas said about it: nothing of PTX.
+/// One entry point compiled for one target, with the resources that ptxas reported; those of PTX
+/// are unknown and 0.
 struct KernelImage {
   KernelId kernel{};
-  std::string_view name;    // of the entry point; ends in a zero byte
+  std::string_view name;    // the entry point's name; followed by a zero byte
   std::string_view source;  // "gemm/sm90_cooperative.cuh"
   int arch = 0;             // 90 for sm_90a
   Code code = Code::kMachine;
-  /// The cubin or the PTX that has it, and others of its unit, compressed with zstd; as it is when
-  /// it is as large as `unpacked_bytes`.
+  /// The cubin or PTX of its compilation unit, which may contain other kernels as well. Compressed
+  /// with zstd, unless its size is `unpacked_bytes`.
   std::span<const std::byte> packed;
   std::size_t unpacked_bytes = 0;
-  /// The PTX that ptxas made the machine code of, with the lines of its sources; nothing where that
-  /// is the PTX that is an image itself.
+  /// The PTX from which ptxas compiled the machine code, with line numbers of the sources; empty if
+  /// that PTX is itself an image.
   PackedPart ptx{};
   int registers = 0;     // per thread, at launch
   int shared_bytes = 0;  // static, per CTA
@@ -46,12 +47,12 @@ struct KernelImage {
 /// program was built without the CUDA compiler. Generated.
 [[nodiscard]] std::vector<KernelImage> product_kernel_images();
 
-/// The machine code: the product's, and what was added.
+/// Returns the kernels in machine code: the product's, and those of add_kernel_images.
 [[nodiscard]] std::span<const KernelImage> kernel_images();
-/// The PTX.
+/// Returns the kernels in PTX.
 [[nodiscard]] std::span<const KernelImage> ptx_images();
-/// Adds kernels of the laboratory, which the product does not carry. To be called before any thread
-/// looks for kernels.
+/// Adds kernels of the laboratory, which the product does not contain. Must be called before any
+/// thread looks for kernels.
 void add_kernel_images(std::span<const KernelImage> images);
 
 [[nodiscard]] constexpr const KernelInfo& info_of(KernelId kernel) {
@@ -59,26 +60,27 @@ void add_kernel_images(std::span<const KernelImage> images);
 }
 
 /// Whether code for this target runs on devices of this architecture: machine code within its
-/// generation, PTX on all that came later.
+/// generation, PTX on all later architectures.
 [[nodiscard]] bool runs_on(const Target& target, int arch);
 
-/// Whether kernels/variants.py has it compiled to what runs on devices of this architecture.
+/// Whether one of the targets that kernels/variants.py lists for the kernel runs on devices of this
+/// architecture.
 [[nodiscard]] bool is_built_for(KernelId kernel, int arch);
-/// The same of the architecture of a device.
+/// The same for a device; otherwise says that there is no kernel.
 [[nodiscard]] Support has_kernel(KernelId kernel, const DeviceInfo& device);
 
-/// The image of the kernel for devices of this architecture: machine code where there is some, else
+/// Returns the kernel's image for devices of this architecture: machine code if there is any, else
 /// PTX, else null.
 [[nodiscard]] const KernelImage* find_kernel_image(KernelId kernel, int arch);
-/// The same, by the kernel's name.
+/// The same for the kernel of this name; null if there is none.
 [[nodiscard]] const KernelImage* find_kernel_image(std::string_view name, int arch);
 
-/// The cubin or PTX that has the kernel, as Device::load takes it.
+/// Returns the cubin or PTX that contains the kernel, in the form that Device::load takes.
 [[nodiscard]] std::vector<std::byte> unpack(const KernelImage& image);
-/// The PTX that ptxas made the machine code of, or that the image is. Throws fovea::Error for
-/// machine code that was compiled at run time.
-[[nodiscard]] std::string ptx_of(const KernelImage& image);
-/// A text that was compressed with zstd.
+/// Returns the PTX from which the machine code was compiled, or the image itself if it is PTX.
+/// Throws fovea::Error for machine code that was compiled at run time.
+[[nodiscard]] std::string kernel_ptx(const KernelImage& image);
+/// Decompresses a text that was compressed with zstd.
 [[nodiscard]] std::string unpack_text(std::span<const std::byte> packed);
 
 }  // namespace fovea::gpu

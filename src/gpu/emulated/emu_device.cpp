@@ -32,7 +32,7 @@ namespace fovea::gpu {
 namespace {
 
 constexpr std::size_t kMemoryBytes = std::size_t{4} << 30;
-/// Number of multiprocessors: the fewest that run several clusters of two concurrently. The
+/// Number of multiprocessors: the minimum that runs several clusters of two concurrently. The
 /// smallest grids then have more tiles than blocks, and persistent blocks process several tiles.
 constexpr int kSms = 4;
 constexpr std::size_t kL2Bytes = std::size_t{1} << 20;
@@ -57,7 +57,7 @@ std::array<std::uint32_t, 3> sizes(const Dim3& size) {
 
 /// Rethrows the emulator's errors as fovea::Error.
 template <typename Call>
-auto told(const Call& call) {
+auto rethrow_as_error(const Call& call) {
   try {
     return call();
   } catch (const emu::Error& error) {
@@ -65,7 +65,7 @@ auto told(const Call& call) {
   }
 }
 
-/// An item of a stream's work: a grid, or any other task.
+/// An item of a stream's work: a grid or another task.
 struct Work {
   int stream = 0;
   std::optional<emu::Launch> launch{};
@@ -91,7 +91,7 @@ class EmuStream final : public Stream {
   int number_;
 };
 
-int number_of(const Stream& stream) {
+int stream_number(const Stream& stream) {
   return static_cast<const EmuStream&>(stream).number();
 }
 
@@ -174,7 +174,7 @@ class EmuDevice final : public Device {
   }
   [[nodiscard]] std::unique_ptr<Stream> borrow_stream(void* native_handle) override {
     if (native_handle != nullptr) {
-      fail("{} cannot use a stream of another library", info_.name);
+      fail("{} cannot use the CUDA stream of another library", info_.name);
     }
     return std::make_unique<EmuStream>(*this, 0);
   }
@@ -186,7 +186,7 @@ class EmuDevice final : public Device {
     const EventState& first = static_cast<const EmuEvent&>(start).state();
     const EventState& last = static_cast<const EmuEvent&>(end).state();
     if (first.pending > 0 || last.pending > 0) {
-      fail("measuring time between events: an event has not completed");
+      fail("cannot measure the time staged two events: one of them has not completed");
     }
     return std::chrono::duration<double>(last.time - first.time).count();
   }
@@ -208,9 +208,9 @@ class EmuDevice final : public Device {
   }
   void copy_on_device(DevicePtr to, DevicePtr from, std::size_t bytes, Stream& stream) override {
     push(stream, [this, to, from, bytes] {
-      std::vector<std::byte> between(bytes);
-      emulator_.read(between, from);
-      emulator_.write(to, between);
+      std::vector<std::byte> staged(bytes);
+      emulator_.read(staged, from);
+      emulator_.write(to, staged);
     });
   }
   void fill(DevicePtr to, std::uint8_t value, std::size_t bytes, Stream& stream) override {
@@ -223,7 +223,7 @@ class EmuDevice final : public Device {
     const std::string_view bytes = as_text(image);
     const std::string_view text = bytes.substr(0, bytes.find('\0'));
     const std::lock_guard lock(mutex_);
-    modules_.push_back(told([&] {
+    modules_.push_back(rethrow_as_error([&] {
       return emulator_.load(options_.edit_ptx ? options_.edit_ptx(text) : std::string(text));
     }));
     return {.handle = &modules_.back()};
@@ -237,12 +237,12 @@ class EmuDevice final : public Device {
     return {.handle = &*found};
   }
 
-  [[nodiscard]] TensorMap encode(const TensorMapDesc& wanted) override {
-    TensorMapDesc desc = wanted;
+  [[nodiscard]] TensorMap encode(const TensorMapDesc& original) override {
+    TensorMapDesc desc = original;
     if (options_.edit_map) {
       options_.edit_map(desc);
     }
-    return std::bit_cast<TensorMap>(told([&] {
+    return std::bit_cast<TensorMap>(rethrow_as_error([&] {
       return emu::encode({.type = emulated_type(desc.type),
                           .rank = desc.rank,
                           .address = desc.address,
@@ -259,7 +259,7 @@ class EmuDevice final : public Device {
       fail("launching a kernel with {} bytes of shared memory: {} has at most {} per block",
            config.dynamic_shared_bytes, info_.name, info_.shared_bytes_per_block);
     }
-    add({.stream = number_of(stream),
+    add({.stream = stream_number(stream),
          .launch = emu::Launch{.kernel = *static_cast<const emu::KernelHandle*>(kernel.handle),
                                .config = {.grid = sizes(config.grid),
                                           .block = sizes(config.block),
@@ -271,13 +271,13 @@ class EmuDevice final : public Device {
 
   void begin_capture(Stream& stream) override {
     const std::lock_guard lock(mutex_);
-    if (!captures_.try_emplace(number_of(stream)).second) {
+    if (!captures_.try_emplace(stream_number(stream)).second) {
       fail("starting to capture a graph: the stream is already being captured");
     }
   }
   [[nodiscard]] std::unique_ptr<Graph> end_capture(Stream& stream) override {
     const std::lock_guard lock(mutex_);
-    auto captured = captures_.extract(number_of(stream));
+    auto captured = captures_.extract(stream_number(stream));
     if (captured.empty()) {
       fail("ending the capture of a graph: the stream is not being captured");
     }
@@ -288,7 +288,7 @@ class EmuDevice final : public Device {
     wait_until([] { return false; });
   }
   [[nodiscard]] void* native_handle(Stream& /*stream*/) override {
-    fail("{} cannot run vendors' libraries", info_.name);
+    fail("{} cannot run NVIDIA's libraries", info_.name);
   }
 
   void begin_order(std::uint64_t seed, emu::TraceFunction trace) {
@@ -300,7 +300,7 @@ class EmuDevice final : public Device {
   }
 
   void push(const Stream& stream, std::function<void()> other) {
-    add({.stream = number_of(stream), .other = std::move(other)});
+    add({.stream = stream_number(stream), .other = std::move(other)});
   }
   void add(Work work) {
     const std::lock_guard lock(mutex_);
@@ -309,7 +309,7 @@ class EmuDevice final : public Device {
   }
   [[nodiscard]] bool is_captured(const Stream& stream) {
     const std::lock_guard lock(mutex_);
-    return captures_.contains(number_of(stream));
+    return captures_.contains(stream_number(stream));
   }
 
   /// Runs queued work, in order, until `is_enough` returns true or the queue is empty.
@@ -347,7 +347,7 @@ class EmuDevice final : public Device {
         } else {
           const Work work = std::move(queue_.front());
           queue_.pop_front();
-          told(work.other);
+          rethrow_as_error(work.other);
         }
       }
     } catch (...) {
@@ -365,17 +365,17 @@ class EmuDevice final : public Device {
     }
   }
 
-  /// Takes the grids of the first item's stream up to the stream's next other task: these grids may
-  /// overlap. Work of other streams in between is independent of them; otherwise the stream would
-  /// wait.
+  /// Takes the leading grids of the first item's stream, up to the stream's first other task: these
+  /// grids may overlap. Work of other streams in staged does not depend on them, because that
+  /// would need a wait, which is such a task.
   std::vector<emu::Launch> take_grids() {
     const int stream = queue_.front().stream;
     std::vector<emu::Launch> grids;
     Queue rest;
-    bool is_next = true;  // only grids have been taken from the stream so far
+    bool only_grids = true;  // false after the stream's first task that is not a grid
     for (Work& work : queue_) {
-      is_next = is_next && (work.stream != stream || work.launch.has_value());
-      if (is_next && work.stream == stream && work.launch.has_value()) {
+      only_grids = only_grids && (work.stream != stream || work.launch.has_value());
+      if (only_grids && work.stream == stream && work.launch.has_value()) {
         grids.push_back(*std::move(work.launch));
       } else {
         rest.push_back(std::move(work));
@@ -386,7 +386,7 @@ class EmuDevice final : public Device {
   }
 
   void run_grids(const std::vector<emu::Launch>& grids) {
-    // Results begin as poison and are checked, so stores of uninitialised padding are no error.
+    // Storing uninitialised padding is no error: results are poisoned beforehand and checked.
     emu::RunOptions options{.seed = next_seed(),
                             .check_stored_values = false,
                             .max_steps = options_.max_steps,
@@ -398,7 +398,7 @@ class EmuDevice final : public Device {
         }
       };
     }
-    emu::Report report = told([&] { return emulator_.run(grids, options); });
+    emu::Report report = rethrow_as_error([&] { return emulator_.run(grids, options); });
     if (!report.is_clean()) {
       std::vector<std::string> texts;
       std::ranges::transform(report.findings, std::back_inserter(texts), &emu::Finding::text);
@@ -429,7 +429,8 @@ void EmuStream::synchronize() {
   device_.wait_until([this] { return !device_.has_work(number_); });
 }
 
-/// Does nothing: the queue is in order, so later work does not overlap earlier work.
+/// Pushes an empty task, which ends a sequence of overlapping grids: the queue runs in order, so
+/// the event's work has run before.
 void EmuStream::wait_for(const Event& /*event*/) {
   device_.push(*this, [] {});
 }
@@ -451,7 +452,7 @@ void EmuEvent::synchronize() {
 
 void EmuGraph::launch(Stream& stream) {
   for (Work work : work_) {
-    work.stream = number_of(stream);
+    work.stream = stream_number(stream);
     device_.add(std::move(work));
   }
 }
@@ -486,7 +487,7 @@ std::unique_ptr<Device> open_emulated_device(const EmuOptions& options) {
 void begin_order(Device& device, std::uint64_t seed, emu::TraceFunction trace) {
   auto* const emulated = dynamic_cast<EmuDevice*>(&device);
   if (emulated == nullptr) {
-    fail("setting a seed of the schedule: {} is not an emulated device", device.info().name);
+    fail("cannot set the seed of the schedule: {} is not an emulated device", device.info().name);
   }
   emulated->begin_order(seed, std::move(trace));
 }

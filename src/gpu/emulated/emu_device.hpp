@@ -30,13 +30,13 @@ struct EmuOptions {
 [[nodiscard]] DeviceInfo emulated_info(int arch, Archs archs = kArchs);
 
 /// Opens an emulated device. Work is queued until its result is needed: a wait for an event or a
-/// stream, a release of memory, or a copy to pageable host memory. Then grids run one after the
-/// other on the waiting thread. A finding of the emulator becomes the message of the Error that
-/// this or a later call throws; queued work is dropped then.
+/// stream, a release of memory, or a copy to pageable host memory. Then it runs on
+/// the waiting thread. A finding of the emulator becomes the message of the Error that this or a
+/// later call throws, and the remaining work is dropped.
 ///
 /// Copies read page-locked memory when they run, as on a GPU, and other host memory at once.
-/// Foreign streams and handles for vendors' libraries are not supported, and event times are those
-/// of the host's clock. Throws Error for an architecture that is not emulated.
+/// Streams of other libraries and native handles are not supported, and event times are those of
+/// the host's clock. Throws Error for an architecture that is not emulated.
 [[nodiscard]] std::unique_ptr<Device> open_emulated_device(const EmuOptions& options = {});
 
 }  // namespace fovea::gpu

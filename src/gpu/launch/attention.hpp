@@ -18,8 +18,8 @@
 
 namespace fovea::gpu {
 
-/// What a kernel is made of, from the plainest to the fastest. A level that cannot run a problem
-/// leaves it to the next one down.
+/// The instructions that a kernel uses, from the simplest to the fastest. If a level cannot run a
+/// problem, the next lower one does.
 enum class AttentionLevel : std::uint8_t {
   kScalar,  // sm_80 and later: multiply-adds in f32
   kWmma,    // sm_80 and later: matrix products of 16x16x16
@@ -29,17 +29,17 @@ enum class AttentionLevel : std::uint8_t {
 
 /// Returns the name of a level, such as "mma".
 [[nodiscard]] std::string_view to_string(AttentionLevel level);
-/// The names of all levels, from the plainest to the fastest.
+/// Returns the names of all levels, from the simplest to the fastest.
 [[nodiscard]] std::span<const std::string_view> attention_level_names();
-/// The level of that name, if there is one.
+/// Returns the level of this name, if there is one.
 [[nodiscard]] std::optional<AttentionLevel> parse_attention_level(std::string_view name);
-/// The level that the environment variable FOVEA_FORCE_KERNEL names, if it is set. Throws
+/// Returns the level that the environment variable FOVEA_FORCE_KERNEL names, if it is set. Throws
 /// fovea::Error when there is no such level.
 [[nodiscard]] std::optional<AttentionLevel> forced_attention_level();
 
 /// The kernel for a problem, by its design; the pointer is never null.
 using AttentionPlan = std::variant<
-    const AttentionVariant<attention::SinglePassTuning>*,  // sm_90a: one softmax a row
+    const AttentionVariant<attention::SinglePassTuning>*,  // sm_90a: one softmax per row
     const AttentionVariant<attention::OnlineTuning>*,      // sm_90a: keys stream through in blocks
     const AttentionVariant<attention::MmaTuning>*,         // mma.sync, tuned
     const AttentionVariant<attention::MmaSmallTuning>*,    // mma.sync in small tiles: level wmma
@@ -49,13 +49,14 @@ using AttentionPlan = std::variant<
 [[nodiscard]] KernelId kernel_of(const AttentionPlan& plan, DType type);
 /// Returns the name of the kernel, such as "single_pass_d64_k200".
 [[nodiscard]] std::string to_string(const AttentionPlan& plan);
-[[nodiscard]] AttentionLevel level_of(const AttentionPlan& plan);
+[[nodiscard]] AttentionLevel plan_level(const AttentionPlan& plan);
 
 /// Returns the resources of a plan's CTAs.
 [[nodiscard]] CtaSize cta_size(const AttentionPlan& plan);
 
-/// Whether a kernel can be made with the plan's tuning, and runs on the device: what its design
-/// cannot do, or more shared memory or threads than a CTA has.
+/// Whether a kernel can be compiled with the plan's tuning and run on the device; if not, because
+/// its design does not support the tuning, or a CTA would need too much shared memory or too many
+/// threads.
 [[nodiscard]] Support can_be_made(const AttentionPlan& plan, const DeviceInfo& device);
 
 /// Whether a kernel of this program runs the problem on this device: bf16 or f16 operands, head
@@ -64,29 +65,29 @@ using AttentionPlan = std::variant<
 /// Whether a kernel of this level runs the problem.
 [[nodiscard]] Support can_run(const ops::AttentionProblem& problem, const DeviceInfo& device,
                               AttentionLevel level);
-/// The plans there are, best first. None when can_run says why not.
+/// Returns all plans for the problem, best first; none if can_run refuses the problem.
 [[nodiscard]] std::vector<AttentionPlan> attention_plans(const ops::AttentionProblem& problem,
                                                          const DeviceInfo& device);
 struct AttentionChoice {
   AttentionPlan plan;
-  /// What to tell the user of a better plan whose level missed a gate; empty otherwise. Says
-  /// nothing of sizes.
+  /// Notice for the user if a better plan was rejected because its level missed a gate, otherwise
+  /// empty. Does not mention the problem's sizes.
   std::string notice;
 };
 
-/// The plan that runs the problem: the best of `level`; without one, of forced_attention_level();
-/// otherwise the best of all, or what the record of gates has in its place. Throws fovea::Error
-/// with can_run's reason, or as forced_attention_level() does.
+/// Chooses the best plan of `level`; if it is not set, of forced_attention_level(); if neither is
+/// set, of all levels, or the plan that replaces it according to the record of gates. Throws
+/// fovea::Error with can_run's reason, and the errors of forced_attention_level().
 [[nodiscard]] AttentionChoice choose_attention(const ops::AttentionProblem& problem,
                                                const DeviceInfo& device,
                                                std::optional<AttentionLevel> level,
                                                const GateRecord& record);
-/// The plan alone, by the device's own record.
+/// The same with the device's own record; returns only the plan.
 [[nodiscard]] AttentionPlan attention_plan(const ops::AttentionProblem& problem,
                                            const DeviceInfo& device,
                                            std::optional<AttentionLevel> level = std::nullopt);
 
-/// The launch that runs it as planned. Kernel images are for the architecture of `device`.
+/// Returns the launch of a plan, with kernel images for the architecture of `device`.
 [[nodiscard]] Launch attention_launch(Device& device, const ops::AttentionProblem& problem,
                                       const ops::AttentionOperands& operands,
                                       const AttentionPlan& plan);

@@ -95,17 +95,17 @@ Launch sm90_launch(const attention::Sm90Params& params, const DeviceInfo& device
       .params = to_bytes(params)};
 }
 
-Launch launch_of(Device& device, const AttentionProblem& problem, const AttentionOperands& operands,
-                 const SinglePassTuning& kernel) {
+Launch make_launch(Device& device, const AttentionProblem& problem,
+                   const AttentionOperands& operands, const SinglePassTuning& kernel) {
   const std::int64_t all_heads = problem.batch * problem.heads;
   const std::int64_t tiles = divide_up(problem.queries, kTileRows);
-  // A whole head an item, so that its keys are read once; one tile when heads are too few to go
-  // round.
-  const bool whole = all_heads >= device.info().sm_count;
+  // An item is a whole head, so that its keys are read only once, or one tile if there are fewer
+  // heads than SMs.
+  const bool whole_heads = all_heads >= device.info().sm_count;
   attention::Sm90Params params =
       sm90_params(device, problem, operands, attention::key_rows(kernel.kv_tile), kernel.head_dim);
-  params.parts = static_cast<std::int32_t>(whole ? 1 : tiles);
-  params.tiles = static_cast<std::int32_t>(whole ? tiles : 1);
+  params.parts = static_cast<std::int32_t>(whole_heads ? 1 : tiles);
+  params.tiles = static_cast<std::int32_t>(whole_heads ? tiles : 1);
   params.items = static_cast<std::int32_t>(all_heads * params.parts);
   params.heads_together = 1;
   params.last_image = static_cast<std::int32_t>(problem.batch) - 1;
@@ -125,8 +125,8 @@ std::int64_t heads_in_l2(const AttentionProblem& problem, const DeviceInfo& devi
   return count;
 }
 
-Launch launch_of(Device& device, const AttentionProblem& problem, const AttentionOperands& operands,
-                 const OnlineTuning& kernel) {
+Launch make_launch(Device& device, const AttentionProblem& problem,
+                   const AttentionOperands& operands, const OnlineTuning& kernel) {
   attention::Sm90Params params =
       sm90_params(device, problem, operands, kernel.kv_tile, kernel.head_dim);
   params.parts = static_cast<std::int32_t>(
@@ -170,18 +170,18 @@ Launch portable_launch(const AttentionProblem& problem, const AttentionOperands&
           .params = to_bytes(params)};
 }
 
-Launch launch_of(Device& /*device*/, const AttentionProblem& problem,
-                 const AttentionOperands& operands, const attention::MmaTuning& kernel) {
+Launch make_launch(Device& /*device*/, const AttentionProblem& problem,
+                   const AttentionOperands& operands, const attention::MmaTuning& kernel) {
   return portable_launch(problem, operands, mma_rows(kernel));
 }
 
-Launch launch_of(Device& /*device*/, const AttentionProblem& problem,
-                 const AttentionOperands& operands, const attention::MmaSmallTuning& kernel) {
+Launch make_launch(Device& /*device*/, const AttentionProblem& problem,
+                   const AttentionOperands& operands, const attention::MmaSmallTuning& kernel) {
   return portable_launch(problem, operands, mma_small_rows(kernel));
 }
 
-Launch launch_of(Device& /*device*/, const AttentionProblem& problem,
-                 const AttentionOperands& operands, const attention::ScalarTuning& /*kernel*/) {
+Launch make_launch(Device& /*device*/, const AttentionProblem& problem,
+                   const AttentionOperands& operands, const attention::ScalarTuning& /*kernel*/) {
   return portable_launch(problem, operands, kTileRows);
 }
 
@@ -190,7 +190,7 @@ Launch launch_of(Device& /*device*/, const AttentionProblem& problem,
 Launch attention_launch(Device& device, const AttentionProblem& problem,
                         const AttentionOperands& operands, const AttentionPlan& plan) {
   Launch launch = std::visit(
-      [&](const auto* kernel) { return launch_of(device, problem, operands, kernel->tuning); },
+      [&](const auto* kernel) { return make_launch(device, problem, operands, kernel->tuning); },
       plan);
   launch.kernel = kernel_of(plan, problem.type);
   const CtaSize cta = cta_size(plan);

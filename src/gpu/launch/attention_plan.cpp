@@ -24,19 +24,20 @@ using ops::AttentionProblem;
 
 constexpr std::array<std::string_view, 4> kLevelNames = {"scalar", "wmma", "mma", "wgmma"};
 
-/// Whether the scalar and wmma levels, which run when they are asked for, are built for the device.
+/// Whether the scalar and wmma levels, which run only on request, are built for the device.
 bool has_reference_levels(const DeviceInfo& device) {
   return is_built_for(kScalarVariants.front().bf16, device.arch());
 }
 
-/// Returns the first kernel of the smallest sufficient head width, among those for which `wanted`
-/// is true; null when there is none.
+/// Returns the first kernel of the smallest sufficient head width, among those for which
+/// `predicate` is true; null when there is none.
 template <typename Variants, typename Wanted>
-const auto* narrowest(const Variants& variants, const AttentionProblem& problem, Wanted wanted) {
+const auto* smallest_fitting_variant(const Variants& variants, const AttentionProblem& problem,
+                                     Wanted predicate) {
   const typename Variants::value_type* best = nullptr;
   for (const auto& variant : variants) {
     const int columns = variant.tuning.head_dim;
-    if (wanted(variant.tuning) && columns >= problem.head_dim &&
+    if (predicate(variant.tuning) && columns >= problem.head_dim &&
         (best == nullptr || columns < best->tuning.head_dim)) {
       best = &variant;
     }
@@ -44,15 +45,15 @@ const auto* narrowest(const Variants& variants, const AttentionProblem& problem,
   return best;
 }
 
-constexpr auto kAny = [](const auto& /*tuning*/) { return true; };
+constexpr auto kAnyTuning = [](const auto& /*tuning*/) { return true; };
 
 /// Returns the kernels of the smallest sufficient head width, in the order of their table.
 template <typename Variants>
-auto all_narrowest(const Variants& variants, const AttentionProblem& problem) {
-  const auto* const least = narrowest(variants, problem, kAny);
+auto smallest_fitting_variants(const Variants& variants, const AttentionProblem& problem) {
+  const auto* const first = smallest_fitting_variant(variants, problem, kAnyTuning);
   std::vector<const typename Variants::value_type*> all;
   for (const auto& variant : variants) {
-    if (least != nullptr && variant.tuning.head_dim == least->tuning.head_dim) {
+    if (first != nullptr && variant.tuning.head_dim == first->tuning.head_dim) {
       all.push_back(&variant);
     }
   }
@@ -75,34 +76,34 @@ std::int64_t mma_time(const MmaTuning& kernel, const AttentionProblem& problem) 
 
 using MmaVariants = std::vector<const AttentionVariant<MmaTuning>*>;
 
-/// The mma kernels of the problem's width, best first: of those that give every SM a
-/// block the one that takes the least time, else the one of fewest queries a block.
+/// Returns the mma kernels for the problem's head width, best first: the fastest of those that
+/// occupy (nearly) all SMs, or else the kernel with the fewest queries per block.
 MmaVariants mma_plans(const AttentionProblem& problem, const DeviceInfo& device) {
-  MmaVariants plans = all_narrowest(kMmaVariants, problem);
+  MmaVariants plans = smallest_fitting_variants(kMmaVariants, problem);
   std::erase_if(plans, [&](const auto* kernel) {
     return !is_built_for(kernel->bf16, device.arch()) ||
            mma_shared_bytes(kernel->tuning) > device.shared_bytes_per_block;
   });
-  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kMaxTime = std::numeric_limits<std::int64_t>::max();
   const auto time = [&](const auto* plan) {
     const MmaTuning& kernel = plan->tuning;
     const std::int64_t tiles = mma_tiles(kernel, problem);
-    // One that leaves a tenth of the SMs idle still counts; warps that share keys
-    // only pay where no second block could have the place.
+    // A kernel may leave a tenth of the SMs idle. Splitting the keys among warps pays only if each
+    // SM has at most one block.
     const bool fills = tiles * 10 >= std::int64_t{device.sm_count} * 9;
     return fills && (kernel.key_groups == 1 || tiles <= device.sm_count) ? mma_time(kernel, problem)
-                                                                         : kNever;
+                                                                         : kMaxTime;
   };
   auto best = std::ranges::min_element(plans, {}, time);
-  if (time(*best) == kNever) {
+  if (time(*best) == kMaxTime) {
     best = plans.end() - 1;
   }
   std::rotate(plans.begin(), best, best + 1);
   return plans;
 }
 
-/// Whether the warps of a block split the keys, and each block has its own SM: problems with so few
-/// queries are then faster than by wgmma.
+/// Whether the warps of a block split the keys and each block has its own SM: for so few queries
+/// this is faster than wgmma.
 bool splits_keys(const MmaTuning& kernel, const AttentionProblem& problem,
                  const DeviceInfo& device) {
   return kernel.key_groups > 1 && mma_tiles(kernel, problem) <= device.sm_count;
@@ -117,12 +118,12 @@ double online_time(const OnlineTuning& kernel, const AttentionProblem& problem,
   const std::int64_t keys = divide_up(problem.keys, kernel.kv_tile) * kernel.kv_tile;
   auto rounds = static_cast<double>(divide_up(items, std::int64_t{device.sm_count}));
   if (problem.causal) {
-    // Items see fewer keys the earlier their queries; the last sees nearly all, and rounds that run
-    // forth and back share the rest evenly.
-    const double seen =
+    // Items with earlier queries attend to fewer keys, and the last item to nearly all of them. The
+    // order of the items alternates from round to round, which balances the work.
+    const double key_fraction =
         1.0 - static_cast<double>(std::max<std::int64_t>(problem.queries - rows, 0)) /
                   (2.0 * static_cast<double>(problem.keys));
-    rounds = std::max(1.0, static_cast<double>(items) * seen / device.sm_count);
+    rounds = std::max(1.0, static_cast<double>(items) * key_fraction / device.sm_count);
   }
   return rounds * static_cast<double>(keys) * kernel.cost;
 }
@@ -150,42 +151,43 @@ Support runs_by_wgmma(const AttentionProblem& problem, const DeviceInfo& device)
 
 /// Returns the resources of a CTA in a design with warpgroups.
 template <typename Tuning>
-CtaSize cta_of(const Tuning& tuning) {
+CtaSize tuning_cta_size(const Tuning& tuning) {
   return {attention::threads_of(tuning.consumers), attention::shared_bytes(tuning)};
 }
-CtaSize cta_of(const MmaTuning& tuning) {
+CtaSize tuning_cta_size(const MmaTuning& tuning) {
   return {mma_threads(tuning), mma_shared_bytes(tuning)};
 }
-CtaSize cta_of(const attention::MmaSmallTuning& tuning) {
+CtaSize tuning_cta_size(const attention::MmaSmallTuning& tuning) {
   return {mma_small_threads(tuning), mma_small_shared_bytes(tuning)};
 }
-CtaSize cta_of(const attention::ScalarTuning& tuning) {
+CtaSize tuning_cta_size(const attention::ScalarTuning& tuning) {
   return {attention::kScalarThreads, scalar_shared_bytes(tuning)};
 }
 
 template <typename Tuning>
 Support fits_a_cta(const Tuning& tuning, const DeviceInfo& device) {
   constexpr int kMaxThreads = 1024;
-  const CtaSize cta = cta_of(tuning);
+  const CtaSize cta = tuning_cta_size(tuning);
   if (cta.dynamic_shared_bytes > device.shared_bytes_per_block) {
-    return {fmt::format("it takes {} bytes of shared memory, and a CTA has {}",
+    return {fmt::format("the kernel needs {} bytes of shared memory, but a CTA has only {}",
                         cta.dynamic_shared_bytes, device.shared_bytes_per_block)};
   }
   if (cta.threads > kMaxThreads) {
-    return {fmt::format("it takes {} threads, and a CTA has {}", cta.threads, kMaxThreads)};
+    return {fmt::format("the kernel needs {} threads, but a CTA has at most {}", cta.threads,
+                        kMaxThreads)};
   }
   return {};
 }
 
 /// Whether a design with warpgroups supports the tuning.
 template <typename Tuning>
-Support ring_advances(const Tuning& tuning, int min_key_slots, const DeviceInfo& device) {
+Support warpgroups_support(const Tuning& tuning, int min_key_slots, const DeviceInfo& device) {
   if (tuning.consumers < 2 || tuning.consumers > 4) {
     return {
         fmt::format("{} warpgroups cannot share an SM's registers; 2 to 4 can", tuning.consumers)};
   }
   if (tuning.key_slots < min_key_slots || tuning.tile_slots <= tuning.consumers) {
-    return {fmt::format("a ring of {} tiles of keys and {} of queries cannot advance",
+    return {fmt::format("a ring buffer of {} tiles of keys and {} of queries is too small",
                         tuning.key_slots, tuning.tile_slots)};
   }
   return fits_a_cta(tuning, device);
@@ -197,7 +199,7 @@ Support tuning_can_be_made(const Tuning& tuning, const DeviceInfo& device) {
 }
 
 Support tuning_can_be_made(const attention::SinglePassTuning& tuning, const DeviceInfo& device) {
-  return ring_advances(tuning, 2, device);
+  return warpgroups_support(tuning, 2, device);
 }
 
 Support tuning_can_be_made(const OnlineTuning& tuning, const DeviceInfo& device) {
@@ -205,13 +207,13 @@ Support tuning_can_be_made(const OnlineTuning& tuning, const DeviceInfo& device)
     return {fmt::format("one wgmma makes the scores of 16, 32, ... 256 keys, not of {}",
                         tuning.kv_tile)};
   }
-  return ring_advances(tuning, 3, device);
+  return warpgroups_support(tuning, 3, device);
 }
 
 Support tuning_can_be_made(const attention::MmaSmallTuning& tuning, const DeviceInfo& device) {
   if (tuning.kv_tile % tuning.score_keys != 0) {
-    return {fmt::format("parts of {} keys do not divide a block of {}", tuning.score_keys,
-                        tuning.kv_tile)};
+    return {fmt::format("a block of {} keys is not a multiple of {} keys per part", tuning.kv_tile,
+                        tuning.score_keys)};
   }
   return fits_a_cta(tuning, device);
 }
@@ -219,7 +221,7 @@ Support tuning_can_be_made(const attention::MmaSmallTuning& tuning, const Device
 }  // namespace
 
 CtaSize cta_size(const AttentionPlan& plan) {
-  return std::visit([](const auto* kernel) { return cta_of(kernel->tuning); }, plan);
+  return std::visit([](const auto* kernel) { return tuning_cta_size(kernel->tuning); }, plan);
 }
 
 Support can_be_made(const AttentionPlan& plan, const DeviceInfo& device) {
@@ -249,33 +251,33 @@ Support can_run(const AttentionProblem& problem, const DeviceInfo& device, Atten
 }
 
 Support can_run(const AttentionProblem& problem, const DeviceInfo& device) {
-  const auto no = [&](std::string_view why) {
+  const auto refusal = [&](std::string_view why) {
     return Support{fmt::format("{}: {}", to_string(problem), why)};
   };
   if (const Support support = valid(problem); !support) {
-    return no(support.why);
+    return refusal(support.why);
   }
   if (problem.type != DType::kBF16 && problem.type != DType::kF16) {
-    return no("queries, keys and values must be bf16 or f16");
+    return refusal("queries, keys and values must be bf16 or f16");
   }
   if (problem.head_dim > 128 || problem.head_dim % 8 != 0) {
-    return no("head dimensions must be multiples of 8 up to 128");
+    return refusal("head dimensions must be multiples of 8 up to 128");
   }
   if (problem.causal && !problem.varlen && problem.queries > problem.keys) {
-    return no("the first queries of a causal problem would see no key");
+    return refusal("the first queries of a causal problem would have no keys");
   }
   for (const ops::AttentionStrides* const strides :
        {&problem.q, &problem.k, &problem.v, &problem.o}) {
     if (strides->batch % 8 != 0 || strides->row % 8 != 0 || strides->head % 8 != 0) {
-      return no("strides must be multiples of 8 elements");
+      return refusal("strides must be multiples of 8 elements");
     }
   }
   // Kernels count heads, rows and items in 32 bits; grids have up to 65535 rows of blocks.
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  constexpr std::int64_t kMaxItems = std::int64_t{1} << 31;
   constexpr std::int64_t kMaxRows = std::int64_t{65535} * kTileRows;
   if (problem.queries > kMaxRows || problem.keys > kMaxRows ||
-      problem.batch * problem.heads >= kMost / divide_up(problem.queries, kTileRows)) {
-    return no("it is too large for one launch");
+      problem.batch * problem.heads >= kMaxItems / divide_up(problem.queries, kTileRows)) {
+    return refusal("the problem is too large for one launch");
   }
   if (device.arch() < 80) {
     return {fmt::format("{} has compute capability {}.{}; attention needs 8.0 or later",
@@ -313,7 +315,7 @@ std::optional<AttentionLevel> forced_attention_level() {
   return level;
 }
 
-AttentionLevel level_of(const AttentionPlan& plan) {
+AttentionLevel plan_level(const AttentionPlan& plan) {
   using enum AttentionLevel;
   constexpr std::array kLevels = {kWgmma, kWgmma, kMma, kWmma, kScalar};
   static_assert(kLevels.size() == std::variant_size_v<AttentionPlan>);
@@ -340,7 +342,7 @@ std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
   }
   MmaVariants mma = mma_plans(problem, device);
   if (runs_by_wgmma(problem, device)) {
-    for (const auto* const kernel : all_narrowest(kSinglePassVariants, problem)) {
+    for (const auto* const kernel : smallest_fitting_variants(kSinglePassVariants, problem)) {
       if (!problem.causal && problem.keys <= kernel->tuning.kv_tile &&
           problem.keys > kernel->tuning.kv_tile - 8) {
         plans.emplace_back(kernel);
@@ -350,7 +352,7 @@ std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
       plans.emplace_back(mma.front());
       mma.erase(mma.begin());
     }
-    auto streaming = all_narrowest(kOnlineVariants, problem);
+    auto streaming = smallest_fitting_variants(kOnlineVariants, problem);
     std::ranges::sort(streaming, {}, [&](const auto* kernel) {
       return std::pair(online_time(kernel->tuning, problem, device), kernel);  // as in the table
     });
@@ -360,11 +362,11 @@ std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
   if (!has_reference_levels(device)) {
     return plans;
   }
-  plans.emplace_back(narrowest(kMmaSmallVariants, problem, kAny));
+  plans.emplace_back(smallest_fitting_variant(kMmaSmallVariants, problem, kAnyTuning));
   const int stages = problem.keys < attention::kScalarLongKeys ? 2 : 3;
-  plans.emplace_back(
-      narrowest(kScalarVariants, problem,
-                [=](const attention::ScalarTuning& kernel) { return kernel.stages == stages; }));
+  plans.emplace_back(smallest_fitting_variant(
+      kScalarVariants, problem,
+      [=](const attention::ScalarTuning& kernel) { return kernel.stages == stages; }));
   return plans;
 }
 
@@ -375,7 +377,7 @@ AttentionChoice choose_attention(const AttentionProblem& problem, const DeviceIn
   }
   const std::vector<AttentionPlan> plans = attention_plans(problem, device);
   const auto found = std::ranges::find_if(plans, [&](const AttentionPlan& plan) {
-    return !level.has_value() || level_of(plan) == *level;
+    return !level.has_value() || plan_level(plan) == *level;
   });
   if (found == plans.end()) {
     throw Error(
@@ -386,7 +388,7 @@ AttentionChoice choose_attention(const AttentionProblem& problem, const DeviceIn
   }
   std::vector<std::string_view> levels;
   std::ranges::transform(plans, std::back_inserter(levels),
-                         [](const AttentionPlan& plan) { return to_string(level_of(plan)); });
+                         [](const AttentionPlan& plan) { return to_string(plan_level(plan)); });
   const std::size_t chosen = record.choose(levels);
   AttentionChoice choice{.plan = plans[chosen], .notice = {}};
   if (chosen > 0) {

@@ -16,7 +16,7 @@
 
 namespace fovea::gpu {
 
-/// The files of kernels/records, which the build puts into the program.
+/// Returns the contents of the files in kernels/records, which are embedded in the program.
 std::span<const std::string_view> built_in_gate_records();
 
 namespace {
@@ -25,7 +25,7 @@ using Json = nlohmann::json;
 
 constexpr const char* kVariable = "FOVEA_GATE_RECORD";
 
-std::string missed_of(const Json& level) {
+std::string missed_gates(const Json& level) {
   if (level.at("passed").get<bool>()) {
     return {};
   }
@@ -39,7 +39,7 @@ std::string missed_of(const Json& level) {
 }
 
 /// Returns the level for attention, or the kernel for other operators.
-std::string name_of(const Json& level) {
+std::string level_name(const Json& level) {
   const auto kernel = level.at("kernel").get<std::string>();
   const auto name = level.at("level").get<std::string>();
   return name.empty() ? kernel : name;
@@ -54,7 +54,7 @@ std::vector<GateEntry> read_chosen_record(const DeviceInfo& device) {
     const std::string source = fmt::format("{}={}", kVariable, file);
     std::ifstream stream(file);
     if (!stream) {
-      fail("{}: the file cannot be read", source);
+      fail("{}: cannot open the file", source);
     }
     const std::string json(std::istreambuf_iterator<char>(stream), {});
     std::vector<GateEntry> entries = read_gate_record(json, device.name, source);
@@ -81,7 +81,7 @@ std::string_view GateRecord::missed(std::string_view name) const {
   return found == entries_.end() ? std::string_view() : found->missed;
 }
 
-bool GateRecord::stands_in(std::string_view name, std::string_view missed) const {
+bool GateRecord::can_replace(std::string_view name, std::string_view missed) const {
   if (!this->missed(name).empty()) {
     return false;
   }
@@ -104,7 +104,7 @@ std::size_t GateRecord::choose(std::span<const std::string_view> names) const {
     return 0;
   }
   const auto found = std::ranges::find_if(
-      names, [&](std::string_view name) { return stands_in(name, names.front()); });
+      names, [&](std::string_view name) { return can_replace(name, names.front()); });
   return found == names.end() ? 0 : static_cast<std::size_t>(found - names.begin());
 }
 
@@ -112,7 +112,8 @@ std::vector<GateEntry> read_gate_record(std::string_view json, std::string_view 
                                         std::string_view source) {
   try {
     const Json record = Json::parse(json);
-    const Json& kind = record.at("kind");  // the second is of `fovea kernel profile --gate --json`
+    // `fovea kernel profile --gate --json` writes kind "fovea.kernel.gates".
+    const Json& kind = record.at("kind");
     if ((kind != "gates" && kind != "fovea.kernel.gates") || record.at("version") != 1) {
       fail("{}: unsupported kind or version; expected kind \"gates\" and version 1", source);
     }
@@ -123,9 +124,9 @@ std::vector<GateEntry> read_gate_record(std::string_view json, std::string_view 
     for (const Json& level : record.at("levels")) {
       entries.push_back({.card = level.at("card").get<std::string>(),
                          .case_name = level.at("case").get<std::string>(),
-                         .name = name_of(level),
+                         .name = level_name(level),
                          .seconds = level.value("seconds", 0.0),
-                         .missed = missed_of(level)});
+                         .missed = missed_gates(level)});
     }
     return entries;
   } catch (const Json::exception& error) {

@@ -1,5 +1,5 @@
-// The record of profile gates: results of `fovea kernel profile --gate --record` on a model of GPU,
-// and the choice of kernels by them.
+// The record of profile gates: results of `fovea kernel profile --gate --record` on a GPU model, by
+// which kernels are chosen.
 #pragma once
 
 #include <atomic>
@@ -18,40 +18,42 @@ namespace fovea::gpu {
 struct GateEntry {
   std::string card{};
   std::string case_name{};
-  std::string name{};    // of what is chosen: an attention level, "wmma", else a kernel
+  std::string name{};    // an attention level, such as "wmma"; for other operators the kernel
   double seconds = 0.0;  // 0: unknown
-  std::string missed{};  // "matrix units 8.8%, at least 40.0% asked"; empty: it reached its gates
+  std::string missed{};  // "matrix units 8.8%, at least 40.0% asked"; empty: passed its gates
 };
 
 class GateRecord {
  public:
   explicit GateRecord(std::vector<GateEntry> entries = {}) : entries_(std::move(entries)) {}
 
-  /// The gate that it missed, on any case; empty when it missed none, or is not on record.
+  /// Returns the gates that a level or kernel missed on some case; empty if it missed none or is
+  /// not on record.
   [[nodiscard]] std::string_view missed(std::string_view name) const;
-  /// Which of these, best first, runs: the first, unless it missed a gate and another of them is on
-  /// record as having reached all of its own, on each case where the first missed one and in no
-  /// more time there: a gate says what a kernel wastes, not that others are faster.
+  /// Returns the index of the level or kernel to run, given in order of preference. This is the
+  /// first one, unless it missed a gate and another one missed none and was no slower on any common
+  /// case, including all cases where the first one missed a gate: a missed gate alone does not mean
+  /// that others are faster.
   [[nodiscard]] std::size_t choose(std::span<const std::string_view> names) const;
   /// Returns true the first time, so that the user is notified once per process.
-  [[nodiscard]] bool is_news() const { return !told_.exchange(true); }
+  [[nodiscard]] bool is_news() const { return !notified_.exchange(true); }
 
  private:
-  [[nodiscard]] bool stands_in(std::string_view name, std::string_view missed) const;
+  [[nodiscard]] bool can_replace(std::string_view name, std::string_view missed) const;
 
   std::vector<GateEntry> entries_;
-  mutable std::atomic<bool> told_ = false;
+  mutable std::atomic<bool> notified_ = false;
 };
 
-/// The entries of a record's JSON when it is of this model of GPU, otherwise none. Throws
-/// fovea::Error that begins with `source` when it is no such record.
+/// Returns the entries of a record in JSON if it is for this GPU model, otherwise none. Throws
+/// fovea::Error that begins with `source` if the JSON is not a record of gates.
 [[nodiscard]] std::vector<GateEntry> read_gate_record(std::string_view json,
                                                       std::string_view gpu_name,
                                                       std::string_view source);
 
-/// What is on record of this model of GPU: of the file that the environment variable
-/// FOVEA_GATE_RECORD names ("none": of nothing), else of kernels/records. Throws fovea::Error when
-/// the file cannot be read or is of another model of GPU.
+/// Returns the record for the device's GPU model: from the file that the environment variable
+/// FOVEA_GATE_RECORD names (an empty record for "none"), otherwise from kernels/records. Throws
+/// fovea::Error if the file cannot be read or is for another GPU model.
 [[nodiscard]] const GateRecord& gate_record(const DeviceInfo& device);
 
 }  // namespace fovea::gpu

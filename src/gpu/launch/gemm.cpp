@@ -24,7 +24,7 @@ namespace {
 
 static_assert(epilogue::kGeluOffset == ops::kGeluI8Offset);
 
-std::optional<tile::Input> input_of(const GemmProblem& problem) {
+std::optional<tile::Input> tile_input(const GemmProblem& problem) {
   switch (problem.a) {
     case DType::kBF16:
       return tile::Input::kBF16;
@@ -41,7 +41,7 @@ std::optional<tile::Input> input_of(const GemmProblem& problem) {
   }
 }
 
-std::optional<epilogue::Output> output_of(const GemmProblem& problem) {
+std::optional<epilogue::Output> epilogue_output(const GemmProblem& problem) {
   switch (problem.output) {
     case DType::kBF16:
       return epilogue::Output::kBF16;
@@ -58,11 +58,11 @@ std::optional<epilogue::Output> output_of(const GemmProblem& problem) {
 
 /// Whether the kernel computes what the problem asks for.
 bool computes(const gemm::Tuning& kernel, const GemmProblem& problem) {
-  return kernel.input == input_of(problem) && kernel.epilogue == problem.epilogue &&
-         kernel.output == output_of(problem) && kernel.normed == problem.row_norm;
+  return kernel.input == tile_input(problem) && kernel.epilogue == problem.epilogue &&
+         kernel.output == epilogue_output(problem) && kernel.normed == problem.row_norm;
 }
 
-GemmPlan plan_of(KernelId kernel, const gemm::Tuning& tuning) {
+GemmPlan plan_from_tuning(KernelId kernel, const gemm::Tuning& tuning) {
   GemmPlan plan{tuning};
   plan.kernel = kernel;
   plan.staging =
@@ -70,18 +70,18 @@ GemmPlan plan_of(KernelId kernel, const gemm::Tuning& tuning) {
   return plan;
 }
 
-int grid_of(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
+int grid_size(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
   const std::int64_t slots = device.sm_count / plan.cluster() * plan.cluster() *
-                             traits_of(plan.design).ctas_per_sm(plan, device);
+                             design_traits(plan.design).ctas_per_sm(plan, device);
   return static_cast<int>(std::min(tile_count(problem, plan), slots));
 }
 
-/// Checks an operand's address. Copies and stores take 16 bytes at once; row scales and row norms
-/// are read one by one.
+/// Checks an operand's address. Operands are copied and stored in units of 16 bytes, except for row
+/// scales and row norms, which are read one by one.
 void check_operand(const GemmProblem& problem, std::string_view name, DevicePtr address,
                    std::size_t alignment = 16) {
   if (address == 0) {
-    fail("{}: {} has no memory", to_string(problem), name);
+    fail("{}: the address of {} is null", to_string(problem), name);
   }
   if (address % alignment != 0) {
     fail("{}: {} at {:#x} is not aligned to {} bytes", to_string(problem), name, address,
@@ -135,7 +135,7 @@ Support valid(const GemmProblem& problem) {
     return {fmt::format("N and K must be multiples of 16, not {} and {}", problem.n, problem.k)};
   }
   if (problem.a == DType::kMXFP8 && problem.row_scale) {
-    return {"row scales and block scales exclude each other"};
+    return {"row scales cannot be combined with block scales"};
   }
   if (problem.a == DType::kU8 || problem.a == DType::kI8) {
     // Sums of products of the largest values must fit 32 bits.
@@ -149,12 +149,12 @@ Support valid(const GemmProblem& problem) {
     return {fmt::format("too many rows: {}", problem.m)};
   }
   if (problem.epilogue == GemmEpilogue::kPosition && problem.tokens < 1) {
-    return {"a position table without rows"};
+    return {"the position table has no rows"};
   }
   return {};
 }
 
-/// Whether kernels support the operator's other parts besides the product.
+/// Whether GPU kernels support everything in the operator besides the product itself.
 Support has_kernels(const ops::LinearProblem& problem) {
   return problem.epilogue == ops::Epilogue::kGeluErf
              ? Support{"GPUs compute GELU by tanh, not by erf"}
@@ -236,7 +236,7 @@ std::int64_t k_blocks(const GemmProblem& problem) {
 Support fits_panel(const GemmProblem& problem, const GemmPlan& plan) {
   return k_blocks(problem) <= plan.k_blocks
              ? Support{}
-             : Support{fmt::format("a panel holds {} blocks of K, and the problem has {}",
+             : Support{fmt::format("a panel has {} blocks of K, but the problem needs {}",
                                    plan.k_blocks, k_blocks(problem))};
 }
 
@@ -245,35 +245,35 @@ std::int64_t tile_count(const GemmProblem& problem, const GemmPlan& plan) {
          divide_up(problem.n, plan.columns);
 }
 
-const GemmDesignTraits& traits_of(GemmDesign design) {
-  for (const auto& designs : {designs_of_sm90(), designs_of_sm100()}) {
+const GemmDesignTraits& design_traits(GemmDesign design) {
+  for (const auto& designs : {sm90_designs(), sm100_designs()}) {
     const auto found = std::ranges::find(designs, design, &GemmDesignTraits::design);
     if (found != designs.end()) {
       return *found;
     }
   }
-  fail("a design of matrix products without a place in a table");
+  fail("no table of GEMM designs contains design {}", static_cast<int>(design));
 }
 
 std::size_t GemmPlan::shared_bytes() const {
-  return traits_of(design).shared_bytes(*this);
+  return design_traits(design).shared_bytes(*this);
 }
 
 int GemmPlan::rows() const {
-  return traits_of(design).rows(*this);
+  return design_traits(design).rows(*this);
 }
 
 int GemmPlan::cluster() const {
-  return traits_of(design).cluster;
+  return design_traits(design).cluster;
 }
 
 int GemmPlan::threads() const {
-  return traits_of(design).threads(*this);
+  return design_traits(design).threads(*this);
 }
 
 std::string to_string(const GemmPlan& plan) {
-  return fmt::format("{} {}, {} CTAs", traits_of(plan.design).name,
-                     traits_of(plan.design).describe(plan), plan.grid);
+  return fmt::format("{} {}, {} CTAs", design_traits(plan.design).name,
+                     design_traits(plan.design).describe(plan), plan.grid);
 }
 
 std::string_view to_string(GemmEpilogue epilogue) {
@@ -292,23 +292,23 @@ std::string to_string(const GemmProblem& problem) {
 std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& device) {
   struct Ranked {
     double clocks = 0;
-    std::size_t place = 0;  // decides between equals
+    std::size_t index = 0;  // orders plans of equal clocks
     GemmPlan plan;
   };
   std::vector<Ranked> ranked;
   for (const GemmVariant& variant : kGemmVariants) {
-    GemmPlan plan = plan_of(variant.kernel, variant.tuning);
-    const GemmDesignTraits& design = traits_of(plan.design);
-    if (!computes(variant.tuning, problem) || !design.is_meant(problem, plan) ||
+    GemmPlan plan = plan_from_tuning(variant.kernel, variant.tuning);
+    const GemmDesignTraits& design = design_traits(plan.design);
+    if (!computes(variant.tuning, problem) || !design.is_candidate(problem, plan) ||
         !design.fits(problem, plan) ||
         find_kernel_image(variant.kernel, device.arch()) == nullptr) {
       continue;
     }
-    plan.grid = grid_of(problem, plan, device);
+    plan.grid = grid_size(problem, plan, device);
     ranked.push_back({design.expected_clocks(problem, plan, device), ranked.size(), plan});
   }
   std::ranges::sort(ranked, {},
-                    [](const Ranked& plan) { return std::pair(plan.clocks, plan.place); });
+                    [](const Ranked& plan) { return std::pair(plan.clocks, plan.index); });
   std::vector<GemmPlan> plans(ranked.size());
   std::ranges::transform(ranked, plans.begin(), &Ranked::plan);
   return plans;
@@ -344,7 +344,7 @@ GemmChoice choose_gemm(const GemmProblem& problem, const DeviceInfo& device) {
 
 GemmChoice tuned_gemm(const GemmProblem& problem, const DeviceInfo& device, KernelId kernel,
                       const gemm::Tuning& tuning) {
-  GemmChoice choice{.plan = plan_of(kernel, tuning), .support = valid(problem)};
+  GemmChoice choice{.plan = plan_from_tuning(kernel, tuning), .support = valid(problem)};
   const GemmPlan& plan = choice.plan;
   const auto refuse = [&](Support support) {
     if (choice.support && !support) {
@@ -354,15 +354,15 @@ GemmChoice tuned_gemm(const GemmProblem& problem, const DeviceInfo& device, Kern
   if (!computes(tuning, problem)) {
     refuse({"the kernel does not compute this problem"});
   }
-  const GemmDesignTraits& design = traits_of(plan.design);
+  const GemmDesignTraits& design = design_traits(plan.design);
   refuse(design.can_be_made(plan));
   refuse(design.fits(problem, plan));
   if (plan.shared_bytes() > device.shared_bytes_per_block) {
-    refuse({fmt::format("it takes {} bytes of shared memory, and a CTA has {}", plan.shared_bytes(),
-                        device.shared_bytes_per_block)});
+    refuse({fmt::format("the kernel needs {} bytes of shared memory, but a CTA has only {}",
+                        plan.shared_bytes(), device.shared_bytes_per_block)});
   }
   if (choice.support) {
-    choice.plan.grid = grid_of(problem, plan, device);
+    choice.plan.grid = grid_size(problem, plan, device);
   }
   return choice;
 }
@@ -375,7 +375,7 @@ Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperand
                    const GemmPlan& plan) {
   check_operands(problem, operands);
   const bool position = problem.epilogue == GemmEpilogue::kPosition;
-  const GemmDesignTraits& design = traits_of(plan.design);
+  const GemmDesignTraits& design = design_traits(plan.design);
   const TileBox box = design.box(problem, plan);
   const auto row_bytes = static_cast<std::uint64_t>(k_bytes(problem));
   gemm::BlockScaledParams params{};

@@ -30,8 +30,8 @@ struct GemmProblem {
   DType b = DType::kBF16;
   DType output = DType::kBF16;  // kBF16, kE4M3, kMXFP8 or kI8
   GemmEpilogue epilogue = GemmEpilogue::kBias;
-  bool row_scale = false;   // A has a scale a row
-  bool row_norm = false;    // rows of A are normalised: x stands for x * scale + shift
+  bool row_scale = false;   // A has a scale for each row
+  bool row_norm = false;    // rows of A are normalised: x * scale + shift
   std::int64_t tokens = 0;  // rows of the position table
 
   friend auto operator<=>(const GemmProblem&, const GemmProblem&) = default;
@@ -54,13 +54,13 @@ struct GemmOperands {
   DevicePtr b = 0;             // (N, K)
   DevicePtr output = 0;        // (M, N); kResidual also reads it
   DevicePtr bias = 0;          // f32 (N); not for kPosition
-  DevicePtr column_scale = 0;  // f32 (N), one-byte types: weight scale times that of all of A
-  DevicePtr row_scale = 0;     // f32 (M), when the problem has one
-  DevicePtr row_norm = 0;      // f32 (M, 2), scale and shift, when the problem has it; and then
-  DevicePtr column_sum = 0;    // f32 (N), the sum over K of B
+  DevicePtr column_scale = 0;  // f32 (N), for one-byte types: scale of B's row * scale of A
+  DevicePtr row_scale = 0;     // f32 (M), if problem.row_scale
+  DevicePtr row_norm = 0;      // f32 (M, 2), scale and shift, if problem.row_norm
+  DevicePtr column_sum = 0;    // f32 (N), the sums of B over K, if problem.row_norm
   DevicePtr position = 0;      // bf16 (tokens, N), kPosition
-  float output_scale = 1.0F;   // one-byte outputs: the stored value times this is the result
-  // E8M0 of the blocks of operands of kMXFP8, in atoms (ops/block_scales.hpp).
+  float output_scale = 1.0F;   // one-byte outputs: result = stored value * output_scale
+  // E8M0 block scales of kMXFP8 operands, in atoms (ops/block_scales.hpp).
   DevicePtr a_scales = 0;
   DevicePtr b_scales = 0;
   DevicePtr output_scales = 0;
@@ -73,7 +73,7 @@ struct GemmOperands {
 /// The kernel for a problem, and its grid.
 struct GemmPlan : gemm::Tuning {
   KernelId kernel{};
-  bool staging = false;  // of ping-pong: the residual passes through shared memory
+  bool staging = false;  // ping-pong design: the residual passes through shared memory
   int grid = 0;          // CTAs
 
   [[nodiscard]] int rows() const;     // of a CTA's tile
@@ -82,7 +82,7 @@ struct GemmPlan : gemm::Tuning {
   [[nodiscard]] std::size_t shared_bytes() const;
 
   friend bool operator==(const GemmPlan& a, const GemmPlan& b) {
-    return a.kernel == b.kernel && a.grid == b.grid;  // each kernel that ships has one tuning
+    return a.kernel == b.kernel && a.grid == b.grid;  // the kernel determines the tuning
   }
 };
 
@@ -95,13 +95,13 @@ struct GemmPlan : gemm::Tuning {
 struct GemmChoice {
   GemmPlan plan;
   Support support;
-  std::string notice{};  // what to tell the user of a better plan that missed a gate, or nothing
+  std::string notice{};  // for the user, if a better plan missed a gate; otherwise empty
 };
-/// Returns the plan with the lowest expected time, or the one that replaces it by the record of
-/// gates; or the reason why there is none.
+/// Returns the plan with the lowest expected time, or the plan that replaces it according to the
+/// record of gates; or the reason why there is none.
 [[nodiscard]] GemmChoice choose_gemm(const GemmProblem& problem, const DeviceInfo& device,
                                      const GateRecord& record);
-/// Chooses a plan by the device's own record.
+/// The same with the device's own record.
 [[nodiscard]] GemmChoice choose_gemm(const GemmProblem& problem, const DeviceInfo& device);
 /// Returns the plan for a kernel compiled with this tuning as `kernel`; or the reason why there is
 /// none: limits of its design, or too much shared memory.

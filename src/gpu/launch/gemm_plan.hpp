@@ -14,7 +14,7 @@ namespace fovea::gpu {
 struct TileBox {
   std::int32_t tokens = 0;
   std::int32_t images = 1;
-  bool by_image = false;  // else all rows count as tokens of one image
+  bool by_image = false;  // false: all rows count as tokens of one image
 };
 
 struct GemmDesignTraits {
@@ -25,36 +25,36 @@ struct GemmDesignTraits {
   int (*threads)(const GemmPlan& plan) = nullptr;  // of a CTA
   std::size_t (*shared_bytes)(const GemmPlan& plan) = nullptr;
   int (*ctas_per_sm)(const GemmPlan& plan, const DeviceInfo& device) = nullptr;
-  /// Whether a kernel can be made with this tuning, as the static_asserts of the design say.
+  /// Whether a kernel can be compiled with this tuning; repeats the design's static_asserts.
   Support (*can_be_made)(const GemmPlan& plan) = nullptr;
-  /// Whether such a kernel runs the problem, which it computes.
+  /// Whether the kernel supports the sizes of a problem whose types and epilogue it computes.
   Support (*fits)(const GemmProblem& problem, const GemmPlan& plan) = nullptr;
-  /// Whether the plan is to be considered at all: of kernels that differ in what a problem needs,
-  /// one that does no more than that.
-  bool (*is_meant)(const GemmProblem& problem, const GemmPlan& plan) = nullptr;
-  /// What it should take, in clocks of an SM.
+  /// Whether to consider the plan: of kernels that differ only in a property that the problem
+  /// determines, such as the width of stores, only the matching kernel is a candidate.
+  bool (*is_candidate)(const GemmProblem& problem, const GemmPlan& plan) = nullptr;
+  /// The expected time, in SM clocks.
   double (*expected_clocks)(const GemmProblem& problem, const GemmPlan& plan,
                             const DeviceInfo& device) = nullptr;
   TileBox (*box)(const GemmProblem& problem, const GemmPlan& plan) = nullptr;
-  /// B's map, that of what passes through shared memory to the output, and those of the blocks'
-  /// scales, where there are some; params.epilogue is filled in.
+  /// Sets the tensor maps of B, of outputs or residuals that pass through shared memory, and of
+  /// block scales, if any; params.epilogue is already set.
   void (*encode)(Device& device, const GemmProblem& problem, const GemmOperands& operands,
                  const GemmPlan& plan, gemm::BlockScaledParams& params) = nullptr;
   std::string (*describe)(const GemmPlan& plan) = nullptr;
 };
 
-/// Designs of Hopper, and of Blackwell's data-centre GPUs.
-[[nodiscard]] std::span<const GemmDesignTraits> designs_of_sm90();
-[[nodiscard]] std::span<const GemmDesignTraits> designs_of_sm100();
+/// Return the designs for Hopper, and for Blackwell's data-centre GPUs.
+[[nodiscard]] std::span<const GemmDesignTraits> sm90_designs();
+[[nodiscard]] std::span<const GemmDesignTraits> sm100_designs();
 
-[[nodiscard]] const GemmDesignTraits& traits_of(GemmDesign design);
+[[nodiscard]] const GemmDesignTraits& design_traits(GemmDesign design);
 
 [[nodiscard]] std::int64_t k_bytes(const GemmProblem& problem);
-/// Returns K in blocks of gemm::kBlockBytes.
+/// Returns the number of blocks of gemm::kBlockBytes in K.
 [[nodiscard]] std::int64_t k_blocks(const GemmProblem& problem);
 /// Whether a panel of the plan holds the problem's K.
 [[nodiscard]] Support fits_panel(const GemmProblem& problem, const GemmPlan& plan);
-/// Tiles of CTAs, of whole clusters.
+/// Returns the number of CTA tiles, rounded up to whole clusters.
 [[nodiscard]] std::int64_t tile_count(const GemmProblem& problem, const GemmPlan& plan);
 
 }  // namespace fovea::gpu

@@ -13,13 +13,13 @@
 namespace fovea::gpu {
 namespace {
 
-int rows_of_pair(const GemmPlan& /*plan*/) {
+int pair_rows(const GemmPlan& /*plan*/) {
   return gemm::kPairRows;
 }
-int threads_of_pair(const GemmPlan& plan) {
+int pair_cta_threads(const GemmPlan& plan) {
   return gemm::pair_threads(plan);
 }
-std::size_t bytes_of_pair(const GemmPlan& plan) {
+std::size_t pair_bytes(const GemmPlan& plan) {
   return gemm::pair_shared_bytes(plan);
 }
 int one_cta(const GemmPlan& /*plan*/, const DeviceInfo& /*device*/) {
@@ -32,7 +32,7 @@ Support pair_can_be_made(const GemmPlan& plan) {
   if (plan.columns % 64 != 0 || plan.columns > 256 || plan.columns < 64) {
     return {fmt::format("tiles have 64, 128, 192 or 256 columns, not {}", plan.columns)};
   }
-  constexpr int kMaxBlocks = 14;  // in shared memory
+  constexpr int kMaxBlocks = 14;  // limited by shared memory
   if (plan.k_blocks < 0 || plan.k_blocks > kMaxBlocks) {
     return {
         fmt::format("a panel of A holds up to {} blocks of K, not {}", kMaxBlocks, plan.k_blocks)};
@@ -57,14 +57,16 @@ bool always(const GemmProblem& /*problem*/, const GemmPlan& /*plan*/) {
   return true;
 }
 
-/// Follows the GPU's rates, none of which was measured here: the tensor cores of an SM take 128
-/// rows, one column and a block of K in 2 clocks.
-double clocks_of_pair(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
-  constexpr double kFill = 64;  // bytes a clock from L2 to each SM
-  // The part of filling that is added: of plans that products bound, the one that fills less wins.
+/// Returns the expected time of a plan in SM clocks, from the GPU's published rates, which were not
+/// measured: the tensor cores of an SM take 2 clocks for 128 rows, one column and a block of K.
+double expected_pair_clocks(const GemmProblem& problem, const GemmPlan& plan,
+                            const DeviceInfo& device) {
+  constexpr double kFill = 64;  // bytes per clock from L2 to each SM
+  // Fraction of the filling time that is always added, so that among plans limited by products the
+  // one that fills less wins.
   constexpr double kShare = 0.05;
-  constexpr double kLatency = 2500;     // of the first fill and the last store, as on Hopper
-  constexpr double kEpilogueRate = 10;  // clocks for a column, of eight warps on four schedulers
+  constexpr double kLatency = 2500;     // clocks of the first fill and the last store, as on Hopper
+  constexpr double kEpilogueRate = 10;  // clocks per column, with eight warps on four schedulers
   const int pairs = device.sm_count / plan.cluster();
   const double waves =
       std::ceil(static_cast<double>(tile_count(problem, plan)) / plan.cluster() / pairs);
@@ -78,9 +80,9 @@ double clocks_of_pair(const GemmProblem& problem, const GemmPlan& plan, const De
   return waves * std::max(products, epilogue) + std::min(products, epilogue) + kLatency;
 }
 
-/// A few tokens of many images where these fill their tiles: a warp's lanes then share a few rows
-/// of the position table.
-TileBox box_of_pair(const GemmProblem& problem, const GemmPlan& plan) {
+/// Tiles consist of a few tokens of many images if that needs little padding: the lanes of a warp
+/// then share a few rows of the position table.
+TileBox pair_box(const GemmProblem& problem, const GemmPlan& plan) {
   constexpr std::int64_t kTokens = 4;
   constexpr double kMaxPadding = 1.0625;
   const std::int64_t images = plan.rows() / kTokens;
@@ -94,10 +96,10 @@ TileBox box_of_pair(const GemmProblem& problem, const GemmPlan& plan) {
   return {.tokens = plan.rows()};
 }
 
-/// The map of the scales of a matrix (rows, k), in boxes of `atoms` of them.
+/// Returns the tensor map for the scales of a matrix (rows, k), in boxes of `atoms` atoms.
 TensorMap encode_scales(Device& device, DevicePtr address, std::int64_t rows, std::int64_t k,
                         int atoms) {
-  constexpr std::uint64_t kHalf = gemm::kAtomBytes / 2;  // a box has no more than 256 elements
+  constexpr std::uint64_t kHalf = gemm::kAtomBytes / 2;  // a box dimension has at most 256 elements
   const auto along_k =
       static_cast<std::uint64_t>(divide_up(divide_up(k, ops::kScaleBlock), ops::kAtomBlocks));
   return device.encode(
@@ -152,24 +154,25 @@ std::string describe_pair(const GemmPlan& plan) {
                      plan.stages);
 }
 
-constexpr std::array<GemmDesignTraits, 1> kSm100Designs = {{{.design = GemmDesign::kPair,
-                                                             .name = "pair",
-                                                             .cluster = 2,
-                                                             .rows = rows_of_pair,
-                                                             .threads = threads_of_pair,
-                                                             .shared_bytes = bytes_of_pair,
-                                                             .ctas_per_sm = one_cta,
-                                                             .can_be_made = pair_can_be_made,
-                                                             .fits = fits_pair,
-                                                             .is_meant = always,
-                                                             .expected_clocks = clocks_of_pair,
-                                                             .box = box_of_pair,
-                                                             .encode = encode_pair,
-                                                             .describe = describe_pair}}};
+constexpr std::array<GemmDesignTraits, 1> kSm100Designs = {
+    {{.design = GemmDesign::kPair,
+      .name = "pair",
+      .cluster = 2,
+      .rows = pair_rows,
+      .threads = pair_cta_threads,
+      .shared_bytes = pair_bytes,
+      .ctas_per_sm = one_cta,
+      .can_be_made = pair_can_be_made,
+      .fits = fits_pair,
+      .is_candidate = always,
+      .expected_clocks = expected_pair_clocks,
+      .box = pair_box,
+      .encode = encode_pair,
+      .describe = describe_pair}}};
 
 }  // namespace
 
-std::span<const GemmDesignTraits> designs_of_sm100() {
+std::span<const GemmDesignTraits> sm100_designs() {
   return kSm100Designs;
 }
 

@@ -12,31 +12,31 @@ namespace fovea::gpu {
 namespace {
 
 constexpr int kWarpgroupThreads = 128;
-// Tiles of stationary panels where a row's position stays in registers.
+// Tiles of the stationary design with a position table: a row's position stays in registers.
 constexpr int kPositionTokens = 4;
 constexpr int kPositionImages = gemm::kGroupRows / kPositionTokens;
 
-int rows_of_group(const GemmPlan& /*plan*/) {
+int group_rows(const GemmPlan& /*plan*/) {
   return gemm::kGroupRows;
 }
-int rows_of_consumers(const GemmPlan& plan) {
+int consumer_rows(const GemmPlan& plan) {
   return plan.consumers * gemm::kGroupRows;
 }
-int rows_of_ping_pong(const GemmPlan& /*plan*/) {
+int ping_pong_rows(const GemmPlan& /*plan*/) {
   return gemm::kPingPongRows;
 }
-int threads_on_sm90(const GemmPlan& plan) {
-  return (plan.consumers + 1) * kWarpgroupThreads;  // and the producer
+int sm90_threads(const GemmPlan& plan) {
+  return (plan.consumers + 1) * kWarpgroupThreads;  // consumers and one producer
 }
 
-std::size_t bytes_of_panels(const GemmPlan& plan) {
+std::size_t panel_bytes(const GemmPlan& plan) {
   return gemm::b_stationary_shared_bytes(plan.columns, plan.k_blocks, plan.stages,
                                          2 * plan.consumers);
 }
-std::size_t bytes_of_cooperative(const GemmPlan& plan) {
+std::size_t cooperative_bytes(const GemmPlan& plan) {
   return gemm::cooperative_shared_bytes(plan.rows(), plan.columns, plan.stages, 2 * plan.consumers);
 }
-std::size_t bytes_of_ping_pong(const GemmPlan& plan) {
+std::size_t ping_pong_bytes(const GemmPlan& plan) {
   return gemm::ping_pong_shared_bytes(plan.columns, plan.stages, plan.staging);
 }
 
@@ -44,8 +44,9 @@ int ctas_on_sm90(const GemmPlan& plan, const DeviceInfo& device) {
   return plan.consumers == 1 && 2 * plan.shared_bytes() <= device.shared_bytes_per_block ? 2 : 1;
 }
 
-/// Columns that a lane stores at once: 16 bytes where the problem and the tile have whole groups.
-int vector_of(const GemmProblem& problem, const GemmPlan& plan) {
+/// Returns the number of columns that a lane stores at once: 16 bytes if the widths of the problem
+/// and the tile are multiples of such a group, otherwise fewer.
+int preferred_vector(const GemmProblem& problem, const GemmPlan& plan) {
   for (const int vector : {16, 8}) {
     const int group = epilogue::kQuad * vector;
     if (static_cast<std::size_t>(vector) * size_of(problem.output) <= 16 &&
@@ -55,33 +56,34 @@ int vector_of(const GemmProblem& problem, const GemmPlan& plan) {
   }
   return 4;
 }
-bool has_its_vector(const GemmProblem& problem, const GemmPlan& plan) {
-  return plan.vector == vector_of(problem, plan);
+bool has_preferred_vector(const GemmProblem& problem, const GemmPlan& plan) {
+  return plan.vector == preferred_vector(problem, plan);
 }
 
 /// Returns the expected time of a plan in SM clocks, by a model fitted to the measurements in
 /// docs/experiments.md. The tensor cores take 2 clocks for 64 rows, one column and a block of K.
-double clocks_on_sm90(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
-  constexpr double kFill = 48;  // bytes a clock from L2 to each SM, all asking
+double expected_sm90_clocks(const GemmProblem& problem, const GemmPlan& plan,
+                            const DeviceInfo& device) {
+  constexpr double kFill = 48;  // bytes per clock from L2 to each SM when all SMs read
   const double tensor = 2.0 * plan.rows() / gemm::kGroupRows * plan.columns;
   const auto blocks = static_cast<double>(k_blocks(problem));
   const double waves = static_cast<double>(tile_count(problem, plan)) / device.sm_count;
   if (plan.design == GemmDesign::kBStationary) {
-    constexpr double kLatency = 2500;  // of the first fill and the last store
+    constexpr double kLatency = 2500;  // clocks of the first fill and the last store
     const double panel = blocks * plan.columns * gemm::kBlockBytes / kFill;
     const double stalls = plan.columns == 192 ? 1.2 : 1.4;
     return panel + kLatency + std::max(waves, 1.0) * stalls * tensor * blocks;
   }
   if (plan.design == GemmDesign::kPingPong) {
     constexpr double kStalls = 1.31;
-    constexpr double kEpilogue = 10000;  // under the other warpgroup's products
+    constexpr double kEpilogue = 10000;  // clocks; overlaps the other warpgroup's products
     const double products = blocks * kStalls * tensor;
     return std::ceil(waves) * std::max(products, (products + kEpilogue) / 2) + kEpilogue;
   }
-  // The tensor cores wait a fifth of the time when both operands pass through shared memory.
+  // The tensor cores idle a fifth of the time when both operands pass through shared memory.
   constexpr double kStalls = 1.27;
-  // What a wide tile still has to read queues up: of the residual (128, 256) takes 9,400 clocks, of
-  // the position table 5,900, and (128, 128) 2,500.
+  // Epilogues of wide tiles wait for their reads: a tile (128, 256) takes 9,400 clocks with a
+  // residual and 5,900 with a position table, but (128, 128) only 2,500.
   const double queue = problem.epilogue == GemmEpilogue::kResidual ? plan.columns / 64.0
                        : problem.epilogue == GemmEpilogue::kPosition
                            ? std::max(plan.columns / 112.0, 1.0)
@@ -89,7 +91,7 @@ double clocks_on_sm90(const GemmProblem& problem, const GemmPlan& plan, const De
   const double epilogue = 1200.0 + 8.0 * queue * plan.columns;
   const double fill = (plan.rows() + plan.columns) * gemm::kBlockBytes / kFill;
   const double products = blocks * std::max(kStalls * tensor, fill);
-  // Two blocks side by side share what L2 gives, and one's epilogue runs beside the other's
+  // Two CTAs on an SM share the L2 bandwidth, and the epilogue of one overlaps the other's
   // products.
   const bool two = ctas_on_sm90(plan, device) == 2;
   return std::ceil(waves) * products + epilogue * (two ? 0.5 : std::ceil(waves));
@@ -97,15 +99,15 @@ double clocks_on_sm90(const GemmProblem& problem, const GemmPlan& plan, const De
 
 Support can_be_made_for_sm90(const GemmPlan& plan) {
   const int group = epilogue::kQuad * plan.vector;
-  const int share = plan.columns / plan.cluster();  // of a CTA, of a tile of B
+  const int share = plan.columns / plan.cluster();  // columns of B's tile that a CTA loads
   if (plan.columns > 256 || share % group != 0) {
-    return {fmt::format("tiles of {} columns do not split into groups of {}, 256 at most",
-                        plan.columns, group * plan.cluster())};
+    return {fmt::format("tiles have {} columns; expected a multiple of {} up to 256", plan.columns,
+                        group * plan.cluster())};
   }
   const int max_vector = plan.output == epilogue::Output::kBF16 ? 8 : 16;
   if (plan.vector > max_vector) {
     return {
-        fmt::format("a lane stores {} columns at once at most, not {}", max_vector, plan.vector)};
+        fmt::format("a lane stores at most {} columns at once, not {}", max_vector, plan.vector)};
   }
   if (plan.design == GemmDesign::kPingPong &&
       (plan.consumers != 2 || plan.output != epilogue::Output::kBF16 ||
@@ -113,7 +115,7 @@ Support can_be_made_for_sm90(const GemmPlan& plan) {
     return {"ping-pong needs two warpgroups, bf16 outputs and no position table"};
   }
   if (plan.design == GemmDesign::kBStationary && plan.input == tile::Input::kBF16) {
-    return {"stationary panels are of one-byte types"};
+    return {"stationary panels need operands of one-byte types"};
   }
   return {};
 }
@@ -121,17 +123,19 @@ Support can_be_made_for_sm90(const GemmPlan& plan) {
 Support divides_columns(const GemmProblem& problem, const GemmPlan& plan) {
   return problem.n % (epilogue::kQuad * plan.vector) == 0
              ? Support{}
-             : Support{fmt::format("lanes that store {} columns at once do not divide N = {}",
-                                   plan.vector, problem.n)};
+             : Support{fmt::format(
+                   "lanes store {} columns at once, so that N = {} must be a multiple of {}",
+                   plan.vector, problem.n, epilogue::kQuad * plan.vector)};
 }
 
-/// What a stationary panel of B needs of a problem.
+/// Whether the problem fits a stationary panel of B.
 Support fits_b_stationary(const GemmProblem& problem, const GemmPlan& plan) {
   if (Support support = divides_columns(problem, plan); !support) {
     return support;
   }
   if (problem.n % plan.columns != 0) {
-    return {fmt::format("panels of {} columns do not divide N = {}", plan.columns, problem.n)};
+    return {
+        fmt::format("N = {} is not a multiple of the panel's {} columns", problem.n, plan.columns)};
   }
   if (Support support = fits_panel(problem, plan); !support) {
     return support;
@@ -139,25 +143,25 @@ Support fits_b_stationary(const GemmProblem& problem, const GemmPlan& plan) {
   if (problem.epilogue == GemmEpilogue::kPosition &&
       (problem.row_scale || problem.m % problem.tokens != 0 ||
        problem.m / problem.tokens < kPositionImages)) {
-    return {fmt::format("a position table needs {} whole images and no scales of rows",
+    return {fmt::format("a position table needs at least {} whole images and no row scales",
                         kPositionImages)};
   }
   return {};
 }
 
-TileBox rows_alone(const GemmProblem& /*problem*/, const GemmPlan& plan) {
+TileBox row_box(const GemmProblem& /*problem*/, const GemmPlan& plan) {
   return {.tokens = plan.rows()};
 }
-TileBox box_of_panels(const GemmProblem& problem, const GemmPlan& plan) {
+TileBox panel_box(const GemmProblem& problem, const GemmPlan& plan) {
   return problem.epilogue == GemmEpilogue::kPosition
              ? TileBox{.tokens = kPositionTokens, .images = kPositionImages, .by_image = true}
-             : rows_alone(problem, plan);
+             : row_box(problem, plan);
 }
 
-void encode_on_sm90(Device& device, const GemmProblem& problem, const GemmOperands& operands,
-                    const GemmPlan& plan, gemm::BlockScaledParams& params) {
+void encode_sm90_maps(Device& device, const GemmProblem& problem, const GemmOperands& operands,
+                      const GemmPlan& plan, gemm::BlockScaledParams& params) {
   const auto row_bytes = static_cast<std::uint64_t>(k_bytes(problem));
-  // Rows of B in the order of kernels/epilogue/fragment.cuh.
+  // The map reads rows of B in the order that kernels/epilogue/fragment.cuh defines.
   const auto vector = static_cast<std::uint64_t>(plan.vector);
   const std::uint64_t group = epilogue::kQuad * vector;
   TensorMapDesc b{.type = TensorMapType::kU8,
@@ -186,7 +190,7 @@ void encode_on_sm90(Device& device, const GemmProblem& problem, const GemmOperan
   }
 }
 
-std::string describe_on_sm90(const GemmPlan& plan) {
+std::string describe_sm90_plan(const GemmPlan& plan) {
   return fmt::format("{}x{}{}, {} consumers, {} stages, {} columns a store", plan.rows(),
                      plan.columns,
                      plan.k_blocks > 0 ? fmt::format(", {} K blocks", plan.k_blocks) : "",
@@ -194,41 +198,41 @@ std::string describe_on_sm90(const GemmPlan& plan) {
 }
 
 /// The common properties of Hopper's designs.
-constexpr GemmDesignTraits kOfSm90{.threads = threads_on_sm90,
-                                   .ctas_per_sm = ctas_on_sm90,
-                                   .can_be_made = can_be_made_for_sm90,
-                                   .fits = divides_columns,
-                                   .is_meant = has_its_vector,
-                                   .expected_clocks = clocks_on_sm90,
-                                   .box = rows_alone,
-                                   .encode = encode_on_sm90,
-                                   .describe = describe_on_sm90};
+constexpr GemmDesignTraits kSm90Traits{.threads = sm90_threads,
+                                       .ctas_per_sm = ctas_on_sm90,
+                                       .can_be_made = can_be_made_for_sm90,
+                                       .fits = divides_columns,
+                                       .is_candidate = has_preferred_vector,
+                                       .expected_clocks = expected_sm90_clocks,
+                                       .box = row_box,
+                                       .encode = encode_sm90_maps,
+                                       .describe = describe_sm90_plan};
 
 constexpr std::array<GemmDesignTraits, 3> kSm90Designs = [] {
-  GemmDesignTraits panels = kOfSm90;
+  GemmDesignTraits panels = kSm90Traits;
   panels.design = GemmDesign::kBStationary;
   panels.name = "b_stationary";
-  panels.rows = rows_of_group;
-  panels.shared_bytes = bytes_of_panels;
+  panels.rows = group_rows;
+  panels.shared_bytes = panel_bytes;
   panels.fits = fits_b_stationary;
-  panels.box = box_of_panels;
-  GemmDesignTraits cooperative = kOfSm90;
+  panels.box = panel_box;
+  GemmDesignTraits cooperative = kSm90Traits;
   cooperative.design = GemmDesign::kCooperative;
   cooperative.name = "cooperative";
-  cooperative.rows = rows_of_consumers;
-  cooperative.shared_bytes = bytes_of_cooperative;
-  GemmDesignTraits ping_pong = kOfSm90;
+  cooperative.rows = consumer_rows;
+  cooperative.shared_bytes = cooperative_bytes;
+  GemmDesignTraits ping_pong = kSm90Traits;
   ping_pong.design = GemmDesign::kPingPong;
   ping_pong.name = "ping_pong";
   ping_pong.cluster = gemm::kPingPongCluster;
-  ping_pong.rows = rows_of_ping_pong;
-  ping_pong.shared_bytes = bytes_of_ping_pong;
+  ping_pong.rows = ping_pong_rows;
+  ping_pong.shared_bytes = ping_pong_bytes;
   return std::array{panels, cooperative, ping_pong};
 }();
 
 }  // namespace
 
-std::span<const GemmDesignTraits> designs_of_sm90() {
+std::span<const GemmDesignTraits> sm90_designs() {
   return kSm90Designs;
 }
 

@@ -1,4 +1,4 @@
-// KernelCache: finds a kernel's machine code for the device at hand and loads it once.
+// KernelCache: finds the code of a kernel for the device, and loads it once.
 #include "gpu/launch/launch.hpp"
 
 #include <algorithm>
@@ -22,14 +22,14 @@ LaunchConfig resident_grid(std::int64_t work, std::int64_t each, std::uint32_t t
 void KernelCache::run(const Launch& launch, Stream& stream) {
   const Loaded loaded = load(launch.kernel);
   LaunchConfig config = launch.config;
-  // Code for other architectures does not wait for the grid before it (kernels/pipe/grid.cuh).
+  // Code for other architectures does not wait for the previous grid (kernels/pipe/grid.cuh).
   config.dependent = config.dependent && arch_up_to(loaded.arch, kArchs).overlaps;
   device_.launch(loaded.kernel, config, launch.params, stream);
 }
 
 Module KernelCache::load_code(const KernelImage& image) {
   if (device_.info().is_emulated) {
-    const std::string ptx = ptx_of(image);
+    const std::string ptx = kernel_ptx(image);
     return device_.load(std::as_bytes(std::span(ptx)));
   }
   return device_.load(unpack(image));
@@ -41,9 +41,9 @@ KernelCache::Loaded KernelCache::load(KernelId kernel) {
     return found->second;
   }
   const DeviceInfo& info = device_.info();
-  const auto other = std::ranges::find(instead_, kernel, &KernelImage::kernel);
+  const auto other = std::ranges::find(replacements_, kernel, &KernelImage::kernel);
   const KernelImage* const image =
-      other != instead_.end() ? *other : find_kernel_image(kernel, info.arch());
+      other != replacements_.end() ? *other : find_kernel_image(kernel, info.arch());
   if (image == nullptr) {
     fail("kernel {} is not built for {} (sm_{})", info_of(kernel).name, info.name, info.arch());
   }

@@ -20,7 +20,7 @@ struct KernelImage;
 struct Launch {
   KernelId kernel{};
   LaunchConfig config{};
-  std::vector<std::byte> params{};  // the kernel's one Params struct
+  std::vector<std::byte> params{};  // the kernel's Params struct
 };
 
 /// The resources of a CTA, apart from the kernel's static shared memory.
@@ -38,8 +38,8 @@ template <typename Params>
   return bytes;
 }
 
-/// Returns a grid for `work` items, `each` per block, limited to the blocks that the device holds
-/// at once, which then loop. The grid may start before the previous one has ended.
+/// Returns a grid for `work` items, `each` per block. It has at most as many blocks as the device
+/// can hold at once; these loop over the items. The grid may start before the previous one ends.
 [[nodiscard]] LaunchConfig resident_grid(std::int64_t work, std::int64_t each,
                                          std::uint32_t threads, std::int64_t blocks_per_sm,
                                          const DeviceInfo& device);
@@ -48,30 +48,30 @@ template <typename Params>
 class KernelCache {
  public:
   explicit KernelCache(Device& device) : device_(device) {}
-  /// `instead` is other machine code for some kernels, and must outlive the cache.
-  KernelCache(Device& device, std::vector<const KernelImage*> instead)
-      : device_(device), instead_(std::move(instead)) {}
+  /// `replacements` are images to use for some kernels; they must outlive the cache.
+  KernelCache(Device& device, std::vector<const KernelImage*> replacements)
+      : device_(device), replacements_(std::move(replacements)) {}
 
-  /// Throws fovea::Error when the program carries no such kernel for this device.
+  /// Throws fovea::Error when the program does not contain the kernel for this device.
   [[nodiscard]] Kernel get(KernelId kernel) { return load(kernel).kernel; }
-  /// Lets a dependent grid start early only where its machine code waits for the grid before it,
-  /// which that for architectures before sm_90 does not.
+  /// Lets a dependent grid start early only if its machine code waits for the previous grid, which
+  /// code for architectures before sm_90 does not.
   void run(const Launch& launch, Stream& stream);
   [[nodiscard]] Device& device() const { return device_; }
 
  private:
   struct Loaded {
     Kernel kernel;
-    int arch = 0;  // of its machine code
+    int arch = 0;  // architecture of its code
   };
   Module load_code(const KernelImage& image);
   Loaded load(KernelId kernel);
 
   Device& device_;
-  std::vector<const KernelImage*> instead_;
+  std::vector<const KernelImage*> replacements_;
   std::mutex mutex_;
   std::map<KernelId, Loaded> kernels_;
-  std::map<const std::byte*, Module> modules_;  // by their packed machine code
+  std::map<const std::byte*, Module> modules_;  // by the address of their packed code
 };
 
 }  // namespace fovea::gpu

@@ -1,4 +1,4 @@
-// LayerNorm and row norms: which of the kernels takes the problem, and its grid.
+// LayerNorm and row norms: chooses the kernel for a problem, and its grid.
 #include "gpu/launch/norm.hpp"
 
 #include <iterator>
@@ -15,16 +15,16 @@ namespace {
 using ops::LayerNormOperands;
 using ops::LayerNormProblem;
 
-constexpr std::int64_t kChunk = 256;  // of a row: 8 elements a lane
+constexpr std::int64_t kChunk = 256;  // elements of a row per warp step: 8 per lane
 constexpr std::int64_t kWarps = norm::kThreads / 32;
 
-/// Kernels, by the chunks of a row that their registers hold, and how many of their blocks a
-/// SM holds; each takes many rows.
+/// The kernels whose registers hold rows of `chunks` chunks, and how many blocks of them an SM
+/// holds. Each block computes many rows.
 struct Shape {
   int chunks = 0;
   KernelId bf16{};
   KernelId f32{};
-  KernelId mxfp8{};  // of bf16
+  KernelId mxfp8{};  // for bf16 inputs
   KernelId row_norm{};
   int blocks_per_sm = 0;
   int row_norm_blocks_per_sm = 0;
@@ -52,7 +52,7 @@ constexpr Shape kShapes[] = {{.chunks = 3,
                               .row_norm_blocks_per_sm = 4}};
 
 /// Returns the smallest kernel that fits; null when the row is too wide for all kernels.
-const Shape* shape_for(std::int64_t width) {
+const Shape* find_shape(std::int64_t width) {
   for (const Shape& shape : kShapes) {
     if (width <= shape.chunks * kChunk) {
       return &shape;
@@ -62,17 +62,17 @@ const Shape* shape_for(std::int64_t width) {
 }
 
 Support holds_width(std::int64_t width) {
-  return width % 8 == 0 && shape_for(width) != nullptr
+  return width % 8 == 0 && find_shape(width) != nullptr
              ? Support{}
              : Support{fmt::format("unsupported row width {}; expected a multiple of 8 up to {}",
                                    width, std::rbegin(kShapes)->chunks * kChunk)};
 }
 
-LaunchConfig grid_of(std::int64_t rows, const DeviceInfo& device, int blocks_per_sm) {
+LaunchConfig norm_grid(std::int64_t rows, const DeviceInfo& device, int blocks_per_sm) {
   return resident_grid(rows, kWarps, norm::kThreads, blocks_per_sm, device);
 }
 
-norm::Output output_of(const LayerNormProblem& problem) {
+norm::Output norm_output(const LayerNormProblem& problem) {
   return problem.output == DType::kBF16  ? norm::Output::kBF16
          : problem.output == DType::kF32 ? norm::Output::kF32
                                          : norm::Output::kI8;
@@ -94,7 +94,7 @@ Support can_run(const LayerNormProblem& problem, const DeviceInfo& device) {
                           to_string(problem.input))};
     }
     const Support width = holds_width(problem.width);
-    return width ? has_kernel(shape_for(problem.width)->mxfp8, device) : width;
+    return width ? has_kernel(find_shape(problem.width)->mxfp8, device) : width;
   }
   const bool bytes = problem.output == DType::kI8;
   if (problem.output != DType::kBF16 && problem.output != DType::kF32 && !bytes) {
@@ -112,7 +112,7 @@ Launch layer_norm_launch(Device& device, const LayerNormProblem& problem,
   if (const Support support = can_run(problem, device.info()); !support) {
     fail("{}: {}", to_string(problem), support.why);
   }
-  const Shape& shape = *shape_for(problem.width);
+  const Shape& shape = *find_shape(problem.width);
   const norm::Params params{
       .input = pointer<const void>(operands.input),
       .weight = pointer<const float>(operands.weight),
@@ -121,7 +121,7 @@ Launch layer_norm_launch(Device& device, const LayerNormProblem& problem,
       .row_scale = pointer<float>(operands.row_scale),
       .rows = problem.rows,
       .width = static_cast<std::int32_t>(problem.width),
-      .output_type = output_of(problem),
+      .output_type = norm_output(problem),
       .inverse_width = static_cast<float>(1.0 / static_cast<double>(problem.width)),
       .eps = static_cast<float>(problem.eps),
       .block_scales = pointer<void>(operands.block_scales),
@@ -129,7 +129,7 @@ Launch layer_norm_launch(Device& device, const LayerNormProblem& problem,
   return {.kernel = problem.output == DType::kMXFP8 ? shape.mxfp8
                     : problem.input == DType::kBF16 ? shape.bf16
                                                     : shape.f32,
-          .config = grid_of(problem.rows, device.info(), shape.blocks_per_sm),
+          .config = norm_grid(problem.rows, device.info(), shape.blocks_per_sm),
           .params = to_bytes(params)};
 }
 
@@ -152,7 +152,7 @@ Support can_run(const RowNormProblem& problem, const DeviceInfo& device) {
   if (Support support = holds_width(problem.width); !support) {
     return support;
   }
-  return has_kernel(shape_for(problem.width)->row_norm, device);
+  return has_kernel(find_shape(problem.width)->row_norm, device);
 }
 
 Launch row_norm_launch(Device& device, const RowNormProblem& problem,
@@ -160,7 +160,7 @@ Launch row_norm_launch(Device& device, const RowNormProblem& problem,
   if (const Support support = can_run(problem, device.info()); !support) {
     fail("{}: {}", to_string(problem), support.why);
   }
-  const Shape& shape = *shape_for(problem.width);
+  const Shape& shape = *find_shape(problem.width);
   const norm::Params params{
       .input = pointer<const void>(operands.input),
       .output = pointer<void>(operands.norms),
@@ -170,7 +170,7 @@ Launch row_norm_launch(Device& device, const RowNormProblem& problem,
       .eps = static_cast<float>(problem.eps),
   };
   return {.kernel = shape.row_norm,
-          .config = grid_of(problem.rows, device.info(), shape.row_norm_blocks_per_sm),
+          .config = norm_grid(problem.rows, device.info(), shape.row_norm_blocks_per_sm),
           .params = to_bytes(params)};
 }
 

@@ -17,8 +17,8 @@ namespace fovea::gpu {
 [[nodiscard]] Launch layer_norm_launch(Device& device, const ops::LayerNormProblem& problem,
                                        const ops::LayerNormOperands& operands);
 
-/// norms (rows, 2) = 1 / sqrt(variance + eps) and -mean / sqrt(variance + eps) of each row of x
-/// (rows, width): what GemmOperands::row_norm takes.
+/// Computes norms (rows, 2) = 1 / sqrt(variance + eps) and -mean / sqrt(variance + eps) of each row
+/// of x (rows, width), for GemmOperands::row_norm.
 struct RowNormProblem {
   std::int64_t rows = 0;
   std::int64_t width = 0;

@@ -9,13 +9,13 @@ void Notes::add(const GemmProblem& problem, const std::string& why, const Device
       .m = 128, .n = 128, .k = 128, .a = problem.a, .b = problem.b, .output = problem.output};
   GemmProblem kind = problem;
   kind.m = 1;
-  if (told_.insert(to_string(kind)).second && can_run(ordinary, device)) {
+  if (added_.insert(to_string(kind)).second && can_run(ordinary, device)) {
     add(fmt::format("cuBLASLt computes {} ({})", to_string(problem), why));
   }
 }
 
 void Notes::add(const std::string& text) {
-  if (!text.empty() && told_.insert(text).second) {
+  if (!text.empty() && added_.insert(text).second) {
     text_ += (text_.empty() ? "" : "; ") + text;
   }
 }

@@ -10,18 +10,19 @@
 
 namespace fovea::gpu {
 
-/// Collects messages, each once.
+/// Collects messages without duplicates.
 class Notes {
  public:
-  void add(const std::string& text);  // empty: nothing
-  /// Adds a message that cuBLASLt computes a product, and why: once per kind of product, regardless
-  /// of its rows. Not on GPUs for which this program has no kernels for products at all.
+  void add(const std::string& text);  // ignores empty messages
+  /// Adds a message that cuBLASLt computes a product, and the reason: once per kind of product,
+  /// regardless of its number of rows. Adds none on GPUs for which this program has no such kernels
+  /// at all.
   void add(const GemmProblem& problem, const std::string& why, const DeviceInfo& device);
   /// Returns and clears the messages added since the last call.
   [[nodiscard]] std::string take() { return std::exchange(text_, {}); }
 
  private:
-  std::set<std::string> told_;
+  std::set<std::string> added_;
   std::string text_;
 };
 

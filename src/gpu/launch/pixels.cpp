@@ -7,9 +7,9 @@
 namespace fovea::gpu {
 namespace {
 
-constexpr std::int64_t kBlocksPerSm = 8;  // of 256 threads: all that an SM holds
+constexpr std::int64_t kBlocksPerSm = 8;  // the maximum for blocks of 256 threads
 
-LaunchConfig grid_for(const DeviceInfo& device, std::int64_t elements) {
+LaunchConfig pixel_grid(const DeviceInfo& device, std::int64_t elements) {
   return resident_grid(elements / pixels::kUnit, pixels::kThreads, pixels::kThreads, kBlocksPerSm,
                        device);
 }
@@ -19,7 +19,7 @@ LaunchConfig grid_for(const DeviceInfo& device, std::int64_t elements) {
 Launch pixels_launch(const DeviceInfo& device, DevicePtr pixels, DevicePtr output,
                      std::int64_t rows, std::int64_t width, std::int64_t stride) {
   if (rows <= 0 || width <= 0 || stride < width || stride % pixels::kUnit != 0) {
-    fail("pixels: {} rows of {} do not go to rows of {}", rows, width, stride);
+    fail("pixels: cannot convert {} rows of {} elements to rows of {}", rows, width, stride);
   }
   const pixels::WidenParams params{.pixels = pointer<const std::uint8_t>(pixels),
                                    .output = pointer<std::uint16_t>(output),
@@ -27,21 +27,21 @@ Launch pixels_launch(const DeviceInfo& device, DevicePtr pixels, DevicePtr outpu
                                    .width = static_cast<std::int32_t>(width),
                                    .stride = static_cast<std::int32_t>(stride)};
   return {.kernel = KernelId::pixels_widen,
-          .config = grid_for(device, rows * stride),
+          .config = pixel_grid(device, rows * stride),
           .params = to_bytes(params)};
 }
 
 Launch repeat_launch(const DeviceInfo& device, DevicePtr source, DevicePtr output,
                      std::int64_t size, std::int64_t copies) {
   if (size <= 0 || copies <= 0 || size % pixels::kUnit != 0) {
-    fail("{} copies of {} elements cannot be made", copies, size);
+    fail("cannot make {} copies of {} elements", copies, size);
   }
   const pixels::RepeatParams params{.source = pointer<const std::uint16_t>(source),
                                     .output = pointer<std::uint16_t>(output),
                                     .size = size,
                                     .copies = copies};
   return {.kernel = KernelId::pixels_repeat,
-          .config = grid_for(device, size * copies),
+          .config = pixel_grid(device, size * copies),
           .params = to_bytes(params)};
 }
 
@@ -50,7 +50,7 @@ Launch positions_launch(const DeviceInfo& device, const PositionsProblem& proble
   constexpr std::int64_t kMaxRows = std::int64_t{1} << 30;  // the kernel counts in 32 bits
   if (problem.images <= 0 || problem.rows < problem.images || problem.rows > kMaxRows ||
       problem.side <= 0 || problem.width <= 0 || problem.width % pixels::kUnit != 0) {
-    fail("a position table of {0} x {0} x {1} cannot be resized to {2} patches of {3} images",
+    fail("cannot resize a position table of {0} x {0} x {1} to {2} patches of {3} images",
          problem.side, problem.width, problem.rows, problem.images);
   }
   const pixels::PositionParams params{.table = pointer<const float>(table),
@@ -62,7 +62,7 @@ Launch positions_launch(const DeviceInfo& device, const PositionsProblem& proble
                                       .side = static_cast<std::int32_t>(problem.side),
                                       .width = static_cast<std::int32_t>(problem.width)};
   return {.kernel = KernelId::pixels_positions,
-          .config = grid_for(device, problem.rows * 32 * pixels::kUnit),  // a warp makes a row
+          .config = pixel_grid(device, problem.rows * 32 * pixels::kUnit),  // a warp per row
           .params = to_bytes(params)};
 }
 

@@ -14,7 +14,7 @@ std::string Planner::news(const std::string& notice) const {
 AttentionChoice Planner::attention(const ops::AttentionProblem& problem,
                                    std::optional<AttentionLevel> level) {
   if (!level.has_value()) {
-    level = forced_attention_level();  // which may change from call to call
+    level = forced_attention_level();  // read each time, since the environment may change
   }
   const std::lock_guard lock(mutex_);
   return attentions_.get({problem, level},

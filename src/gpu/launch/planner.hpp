@@ -16,9 +16,9 @@ namespace fovea::gpu {
 
 /// A cache of values by key. When it is full, the least recently used value is removed.
 template <typename Key, typename Value>
-class LeastRecent {
+class LruCache {
  public:
-  explicit LeastRecent(std::size_t capacity) : capacity_(capacity) {}
+  explicit LruCache(std::size_t capacity) : capacity_(capacity) {}
 
   /// Returns the cached value for the key, or adds the result of `make`.
   template <typename Make>
@@ -44,33 +44,33 @@ class LeastRecent {
  private:
   using Entries = std::list<std::pair<Key, Value>>;
   std::size_t capacity_;
-  Entries entries_;  // the last that was asked for first
+  Entries entries_;  // the most recently used first
   std::map<Key, typename Entries::iterator> places_;
 };
 
 /// Chooses and caches kernels for problems. Thread-safe.
 class Planner {
  public:
-  /// `device` and `record` must outlive it.
+  /// `device` and `record` must outlive the planner.
   Planner(const DeviceInfo& device, const GateRecord& record) : device_(device), record_(record) {}
   explicit Planner(const DeviceInfo& device) : Planner(device, gate_record(device)) {}
 
   [[nodiscard]] GemmChoice gemm(const GemmProblem& problem);
-  /// Throws as choose_attention does.
+  /// Throws the errors of choose_attention.
   [[nodiscard]] AttentionChoice attention(const ops::AttentionProblem& problem,
                                           std::optional<AttentionLevel> level = std::nullopt);
-  /// A choice's notice when the user has not been told of any; otherwise nothing.
+  /// Returns the notice of a choice if it is the first one that is not empty; otherwise "".
   [[nodiscard]] std::string news(const std::string& notice) const;
 
  private:
-  static constexpr std::size_t kMost = 4096;  // of programs whose sizes never repeat
+  static constexpr std::size_t kMaxEntries = 4096;  // bounds the memory if sizes never repeat
 
   const DeviceInfo& device_;
   const GateRecord& record_;
   std::mutex mutex_;
-  LeastRecent<GemmProblem, GemmChoice> gemms_{kMost};
-  LeastRecent<std::pair<ops::AttentionProblem, std::optional<AttentionLevel>>, AttentionChoice>
-      attentions_{kMost};
+  LruCache<GemmProblem, GemmChoice> gemms_{kMaxEntries};
+  LruCache<std::pair<ops::AttentionProblem, std::optional<AttentionLevel>>, AttentionChoice>
+      attentions_{kMaxEntries};
 };
 
 }  // namespace fovea::gpu

@@ -16,14 +16,14 @@ namespace {
 
 using ops::PoolProblem;
 
-/// The number of rows up to which each tile of 16 rows reads the weights itself, with all warps
-/// along the depth.
+/// The maximum number of rows for tiles of 16 rows, each of which reads all weights and splits the
+/// depth among its warps.
 constexpr std::int64_t kSkinnyRows = 256;
-/// scores with three blocks of columns a warp holds this much of hidden; with six, the most.
-constexpr std::int64_t kNarrowHidden = 768;
+/// The maximum hidden size of pool_scores_3; pool_scores_6 is for up to kMaxHidden.
+constexpr std::int64_t kMaxNarrowHidden = 768;
 constexpr std::int64_t kMaxHidden = 1536;
 
-/// Where the head's intermediate results lie in its workspace; offsets in bytes.
+/// Byte offsets of the head's intermediate results in its workspace.
 struct Layout {
   std::size_t scores = 0;    // f32 (images, tokens, kMaxHeads)
   std::size_t norms = 0;     // pool::RowNorm (images, tokens)
@@ -107,16 +107,18 @@ Support can_run(const PoolProblem& problem, const DeviceInfo& device) {
   if (problem.head_dim() % 8 != 0 || problem.mlp % 8 != 0) {
     return {"the heads' and the MLP's sizes must be multiples of 8"};
   }
-  const std::int64_t most_tokens =
+  const std::int64_t max_tokens =
       (static_cast<std::int64_t>(device.shared_bytes_per_block) - pool::mean_shared_bytes(0)) /
       (2 * pool::kMaxHeads) / pool::kMeanTokens * pool::kMeanTokens;
-  if (problem.tokens > most_tokens) {
-    return {fmt::format("{} tokens per image exceed what the shared memory of {} holds: {}",
-                        problem.tokens, device.name, std::max<std::int64_t>(most_tokens, 0))};
+  if (problem.tokens > max_tokens) {
+    return {fmt::format("{} tokens per image exceed the maximum for the shared memory of {}: {}",
+                        problem.tokens, device.name, std::max<std::int64_t>(max_tokens, 0))};
   }
-  constexpr std::int64_t kMaxImages = 65535;  // the grid's second dimension
-  return problem.images > kMaxImages ? Support{fmt::format("more than {} images", kMaxImages)}
-                                     : Support{};
+  constexpr std::int64_t kMaxImages = 65535;  // maximum of the grid's second dimension
+  return problem.images > kMaxImages
+             ? Support{fmt::format("{} images exceed the supported maximum of {}", problem.images,
+                                   kMaxImages)}
+             : Support{};
 }
 
 PackedPoolKeys pack_pool_keys(std::span<const float> keys, std::int64_t hidden) {
@@ -153,7 +155,7 @@ std::vector<Launch> pool_launches(Device& device, const PoolProblem& problem,
   std::vector<Launch> launches;
   launches.push_back(
       {.kernel =
-           problem.hidden <= kNarrowHidden ? KernelId::pool_scores_3 : KernelId::pool_scores_6,
+           problem.hidden <= kMaxNarrowHidden ? KernelId::pool_scores_3 : KernelId::pool_scores_6,
        .config = {.grid = {blocks(rows, pool::kScoreRows), 1, 1},
                   .block = {pool::kThreads, 1, 1},
                   .dependent = true},
@@ -187,7 +189,7 @@ std::vector<Launch> pool_launches(Device& device, const PoolProblem& problem,
                           std::int32_t columns) {
     return linear_params(layer, a, problem.images, depth, columns);
   };
-  // A head's columns of V come from that head's mean.
+  // The columns of V that belong to a head are computed from that head's mean.
   pool::LinearParams value = linear(operands.value, base + layout.mean, hidden, hidden);
   value.a_stride = problem.heads * problem.hidden;
   value.group_stride = problem.hidden;
@@ -229,7 +231,7 @@ Support can_run(const ops::ProjectProblem& problem, const DeviceInfo& /*device*/
     return support;
   }
   if (!problem.projected) {
-    return {"GPUs need a projection of the pooled token"};
+    return {"text heads without a projection are not supported on GPUs"};
   }
   if (problem.input != DType::kBF16) {
     return {fmt::format("unsupported input type {}; expected bf16", to_string(problem.input))};
@@ -250,9 +252,10 @@ std::vector<Launch> project_launches(Device& device, const ops::ProjectProblem& 
   if (const Support support = can_run(problem, device.info()); !support) {
     fail("{}: {}", to_string(problem), support.why);
   }
-  const auto read = static_cast<DevicePtr>(problem.token * problem.hidden) * sizeof(BFloat16);
+  const auto token_offset =
+      static_cast<DevicePtr>(problem.token * problem.hidden) * sizeof(BFloat16);
   pool::LinearParams projection = linear_params(
-      operands.linear, operands.workspace + read, problem.sequences,
+      operands.linear, operands.workspace + token_offset, problem.sequences,
       static_cast<std::int32_t>(problem.hidden), static_cast<std::int32_t>(problem.out));
   projection.a_stride = problem.tokens * problem.hidden;
   projection.output_f32 = pointer<float>(operands.output);

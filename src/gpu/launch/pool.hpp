@@ -14,7 +14,7 @@
 
 namespace fovea::gpu {
 
-/// weight bf16 (out, in), bias f32 (out).
+/// A linear layer: weight bf16 (out, in), bias f32 (out).
 struct PoolLinear {
   DevicePtr weight = 0;
   DevicePtr bias = 0;
@@ -25,24 +25,24 @@ struct PoolOperands {
   DevicePtr output = 0;     // f32 (images, hidden)
   DevicePtr workspace = 0;  // pool_workspace_bytes(), 256-byte aligned
   DevicePtr starts = 0;     // ops::ImageShapes::starts of images with different numbers of tokens
-  DevicePtr keys = 0;       // pack_pool_keys(), both
+  DevicePtr keys = 0;       // `keys` and `key_sums` are from pack_pool_keys()
   DevicePtr key_sums = 0;
   DevicePtr norm_weight = 0;  // f32 (hidden)
   DevicePtr norm_bias = 0;
   PoolLinear value, out, fc1, fc2;
 };
 
-/// Pools bf16 tokens whose layer norm is folded into the weights: its weight into the keys and the
-/// columns of `value`, its bias into that of `value`.
+/// Whether the GPU pools bf16 tokens for this problem. The layer norm of the tokens is folded into
+/// the weights: its weight into the keys and the columns of `value`, its bias into `value`'s bias.
 [[nodiscard]] Support can_run(const ops::PoolProblem& problem, const DeviceInfo& device);
 
-/// Keys as the kernels take them: with zeros for the heads that a model does not have.
+/// Keys in the layout of the kernels, with zeros for heads that the model does not have.
 struct PackedPoolKeys {
   std::vector<BFloat16> keys;  // (kMaxHeads, hidden)
-  std::vector<float> sums;     // (kMaxHeads), of the keys as they are rounded
+  std::vector<float> sums;     // (kMaxHeads), sums of the rounded keys
 };
 
-/// keys: (heads, hidden).
+/// Rounds and pads `keys` (heads, hidden).
 [[nodiscard]] PackedPoolKeys pack_pool_keys(std::span<const float> keys, std::int64_t hidden);
 
 /// Returns the size of the workspace for pool_launches; it grows with the number of images.

@@ -15,7 +15,7 @@ namespace {
 
 using row_search::kBlockBytes;
 
-// Plans from the fewest queries to the most; the last of them is for any number.
+// Plans in ascending order of queries; the last one is for any number.
 constexpr ScanPlan kScanPlans[] = {{.kernel = KernelId::search_scan_8_fine,
                                     .fine = true,
                                     .queries = 8,
@@ -33,7 +33,7 @@ constexpr ScanPlan kScanPlans[] = {{.kernel = KernelId::search_scan_8_fine,
                                     .ctas_per_sm = 1}};
 
 /// Returns the number of blocks per query, rounded up to a multiple of those in flight.
-std::int64_t blocks_of(std::int64_t stride) {
+std::int64_t query_blocks(std::int64_t stride) {
   return divide_up(stride, kBlockBytes * row_search::kAhead) * row_search::kAhead;
 }
 
@@ -42,14 +42,14 @@ constexpr std::int64_t kMaxTiles = std::int64_t{1} << 30;
 
 std::size_t shared_bytes(const ScanPlan& plan, std::int64_t stride) {
   return static_cast<std::size_t>(row_search::scan_shared_bytes(
-      static_cast<int>(plan.panels), static_cast<int>(plan.queries), blocks_of(stride)));
+      static_cast<int>(plan.panels), static_cast<int>(plan.queries), query_blocks(stride)));
 }
 
 bool fits(const ScanPlan& plan, const SearchProblem& problem, const DeviceInfo& device) {
   return shared_bytes(plan, problem.stride) <= device.shared_bytes_per_block;
 }
 
-row_search::Rows rows_of(const SearchRows& rows) {
+row_search::Rows kernel_rows(const SearchRows& rows) {
   return {.codes = pointer<const std::uint8_t>(rows.codes),
           .terms = pointer<const row_search::RowTerms>(rows.terms),
           .count = rows.count,
@@ -79,27 +79,28 @@ std::vector<std::int8_t> pack_queries(std::span<const std::int16_t> codes, std::
   using row_search::kPanelLines;
   constexpr std::size_t kLaneBytes = 16;
   constexpr std::size_t kProductBytes = 32 * kLaneBytes;
-  const std::int64_t blocks = blocks_of(stride);
+  const std::int64_t blocks = query_blocks(stride);
   const std::int64_t count = static_cast<std::int64_t>(codes.size()) / stride;
-  const std::int64_t of_panel = fine ? kFineQueries : kPanelLines;
-  std::vector<std::int8_t> packed(
-      static_cast<std::size_t>(divide_up(count, of_panel) * blocks * row_search::kPanelBytes));
-  // Where each byte of the first line is: four lanes have 16 bytes of a block each, eight of them
-  // for the first of two products.
+  const std::int64_t queries_per_panel = fine ? kFineQueries : kPanelLines;
+  std::vector<std::int8_t> packed(static_cast<std::size_t>(divide_up(count, queries_per_panel) *
+                                                           blocks * row_search::kPanelBytes));
+  // The position of each byte of the first line: four lanes hold 16 bytes of a block each, of which
+  // the first product takes eight and the second product the other eight.
   std::vector<std::size_t> places(static_cast<std::size_t>(stride));
   for (std::size_t byte = 0; byte < places.size(); ++byte) {
     places[byte] = byte / kBlockBytes * row_search::kPanelBytes + byte % 16 / 8 * kProductBytes +
                    byte % kBlockBytes / 16 * kLaneBytes + byte % 8 / 4 * 8 + byte % 4;
   }
   for (std::int64_t query = 0; query < count; ++query) {
-    // Eight lines have lanes of their own, and the other eight the words between theirs.
-    std::int8_t* const panel = packed.data() + query / of_panel * blocks * row_search::kPanelBytes;
+    // Eight lines have separate lanes; the other eight fill the words in between.
+    std::int8_t* const panel =
+        packed.data() + query / queries_per_panel * blocks * row_search::kPanelBytes;
     const auto line_at = [&](std::int64_t line) {
       return panel + line % kFineQueries * 4 * kLaneBytes + line / kFineQueries * 4;
     };
     const std::int16_t* const from = codes.data() + query * stride;
-    std::int8_t* const line = line_at(query % of_panel);
-    std::int8_t* const second = fine ? line_at(query % of_panel + kFineQueries) : nullptr;
+    std::int8_t* const line = line_at(query % queries_per_panel);
+    std::int8_t* const second = fine ? line_at(query % queries_per_panel + kFineQueries) : nullptr;
     for (std::size_t byte = 0; byte < places.size(); ++byte) {
       const int code = from[byte];
       if (fine) {
@@ -147,7 +148,7 @@ ScanPlan plan_scan(const SearchProblem& problem, const DeviceInfo& device) {
   return chosen;
 }
 
-std::int64_t scan_room(const ScanPlan& plan, std::int64_t queries) {
+std::int64_t padded_queries(const ScanPlan& plan, std::int64_t queries) {
   return divide_up(queries, plan.queries) * plan.queries;
 }
 
@@ -155,17 +156,18 @@ Launch scan_launch(const DeviceInfo& device, const ScanPlan& plan, const SearchR
                    std::int64_t queries, const ScanOperands& operands) {
   const std::int64_t groups = divide_up(queries, plan.queries);
   const row_search::ScanParams params{
-      .rows = rows_of(rows),
+      .rows = kernel_rows(rows),
       .queries = pointer<const std::int8_t>(operands.queries),
       .query_terms = pointer<const row_search::QueryTerms>(operands.query_terms),
       .best = pointer<float>(operands.best),
-      .blocks = static_cast<std::int32_t>(blocks_of(rows.stride)),
+      .blocks = static_cast<std::int32_t>(query_blocks(rows.stride)),
       .query_count = static_cast<std::int32_t>(queries),
       .groups = static_cast<std::int32_t>(groups)};
-  // The CTAs that the device holds at once, the same number for each group.
-  const std::int64_t held = std::max<std::int64_t>(1, device.sm_count * plan.ctas_per_sm / groups);
+  // CTAs per group that the device holds at once.
+  const std::int64_t resident =
+      std::max<std::int64_t>(1, device.sm_count * plan.ctas_per_sm / groups);
   const std::int64_t workers =
-      std::min(held, divide_up(search_tiles(rows.count), row_search::kWarps));
+      std::min(resident, divide_up(search_tiles(rows.count), row_search::kWarps));
   return {.kernel = plan.kernel,
           .config = {.grid = {.x = static_cast<std::uint32_t>(workers * groups)},
                      .block = {.x = row_search::kThreads},
@@ -176,7 +178,8 @@ Launch scan_launch(const DeviceInfo& device, const ScanPlan& plan, const SearchR
 
 std::string to_string(const PickProblem& problem) {
   return fmt::format(
-      "the tiles of the {} best among {} for {} queries, {} of them from number {} on",
+      "the tiles with the {} best rows, of {} tiles, for {} queries: up to {}, starting at number "
+      "{}",
       problem.rank, problem.tiles, problem.queries, problem.capacity, problem.skip);
 }
 
@@ -212,12 +215,12 @@ Launch bounds_launch(const DeviceInfo& device, const SearchRows& rows, std::int6
                      const BoundsOperands& operands) {
   constexpr std::int64_t kCtasPerSm = 2;
   const row_search::BoundsParams params{
-      .rows = rows_of(rows),
+      .rows = kernel_rows(rows),
       .queries = pointer<const std::int8_t>(operands.queries),
       .query_terms = pointer<const row_search::QueryTerms>(operands.query_terms),
       .pairs = pointer<const row_search::Pair>(operands.pairs),
       .bounds = pointer<row_search::Bounds>(operands.bounds),
-      .blocks = static_cast<std::int32_t>(blocks_of(rows.stride)),
+      .blocks = static_cast<std::int32_t>(query_blocks(rows.stride)),
       .pair_count = static_cast<std::int32_t>(pairs)};
   return {
       .kernel = KernelId::search_bounds,

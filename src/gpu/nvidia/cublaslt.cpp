@@ -13,7 +13,7 @@
 namespace fovea::gpu {
 namespace {
 
-// Numbers of cuBLASLt's interface, which its documentation fixes.
+// Constants of cuBLASLt's interface, as documented.
 constexpr int kStatusSuccess = 0;
 constexpr int kStatusNotSupported = 15;
 constexpr int kComputeF32 = 68;
@@ -33,7 +33,7 @@ enum DescAttribute : int {
   kScaleModeA = 31,
   kScaleModeB = 32,
 };
-constexpr int kScaleBlocksOf32 = 2;  // E8M0
+constexpr int kScaleBlocksOf32 = 2;  // E8M0 scales
 constexpr int kScaleOuterVector = 3;
 constexpr int kEpilogueBias = 4;
 constexpr int kEpilogueGeluBias = 36;
@@ -77,8 +77,8 @@ struct LtApi {
                 std::size_t workspace_bytes, void* stream) = library.function("cublasLtMatmul");
 };
 
-constexpr int kWantedAlgorithms = 8;
-constexpr std::size_t kWorkspace = 64ULL << 20;  // Hopper's kernels ask for 32 MiB and more
+constexpr int kMaxAlgorithms = 8;
+constexpr std::size_t kWorkspace = 64ULL << 20;  // Hopper's kernels need 32 MiB or more
 
 void check_lt(int status, std::string_view what) {
   if (status != kStatusSuccess) {
@@ -99,11 +99,11 @@ int cuda_type(DType type) {
     case DType::kE4M3:
       return 28;
     default:
-      fail("cuBLASLt: no matrices of {}", to_string(type));
+      fail("cuBLASLt: unsupported matrix type {}", to_string(type));
   }
 }
 
-/// One of the library's objects, destroyed with its owner.
+/// Owns an object of the library.
 class Object {
  public:
   Object() = default;
@@ -145,7 +145,7 @@ class LtPlan final : public MatmulPlan {
     const std::unique_ptr<Event> end = device_.make_event();
     double best = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < results_.size(); ++i) {
-      // The heuristic proposes some that the library then refuses.
+      // The library refuses some algorithms that its heuristic proposes.
       if (launch(operands, stream, i) != kStatusSuccess) {
         continue;
       }
@@ -175,24 +175,24 @@ class LtPlan final : public MatmulPlan {
              fmt::format("setting attribute {}", int{attribute}));
   }
 
-  [[nodiscard]] bool whole() const { return problem_.type == DType::kI8; }
+  [[nodiscard]] bool is_integer() const { return problem_.type == DType::kI8; }
 
   [[nodiscard]] Object layout(int cuda_type, std::int64_t rows, std::int64_t columns) const {
-    Handle made = nullptr;
-    check_lt(api_.layout_create(&made, cuda_type, static_cast<std::uint64_t>(rows),
+    Handle object = nullptr;
+    check_lt(api_.layout_create(&object, cuda_type, static_cast<std::uint64_t>(rows),
                                 static_cast<std::uint64_t>(columns), rows),
              "describing a matrix");
-    return {made, api_.layout_destroy};
+    return {object, api_.layout_destroy};
   }
 
   // The library's matrices are column-major: it computes output^T (n, m) = (b^T)^T a^T, so that its
   // A is our b.
   void describe() {
-    Handle made = nullptr;
-    check_lt(whole() ? api_.desc_create(&made, kComputeS32, kCudaS32)
-                     : api_.desc_create(&made, kComputeF32, kCudaF32),
+    Handle object = nullptr;
+    check_lt(is_integer() ? api_.desc_create(&object, kComputeS32, kCudaS32)
+                          : api_.desc_create(&object, kComputeF32, kCudaF32),
              "describing a product");
-    desc_ = {made, api_.desc_destroy};
+    desc_ = {object, api_.desc_destroy};
     set(kTransA, std::int32_t{kTransposed});
     if (problem_.epilogue != MatmulEpilogue::kNone) {
       set(kEpilogue, std::int32_t{problem_.epilogue == MatmulEpilogue::kBias ? kEpilogueBias
@@ -206,20 +206,19 @@ class LtPlan final : public MatmulPlan {
       set(kScaleModeB, mode);
     }
     if (problem_.type == DType::kE4M3) {
-      set(kFastAccumulation, std::int8_t{1});  // on Hopper partial sums have fewer bits
+      set(kFastAccumulation, std::int8_t{1});  // on Hopper, partial sums have fewer bits
     }
     b_ = layout(cuda_type(problem_.type), problem_.k, problem_.n);
     a_ = layout(cuda_type(problem_.type), problem_.k, problem_.m);
-    const int output = whole() ? kCudaS32 : cuda_type(problem_.output);
-    // C, the addend, is bf16 for e4m3 outputs.
+    const int output = is_integer() ? kCudaS32 : cuda_type(problem_.output);
+    // The addend C is bf16 if outputs are e4m3.
     c_ = layout(problem_.output == DType::kE4M3 ? cuda_type(DType::kBF16) : output, problem_.n,
                 problem_.m);
     d_ = layout(output, problem_.n, problem_.m);
   }
 
   void choose_algorithms() {
-    // The heuristic looks at whether pointers are set and how they are aligned, not at what they
-    // point to.
+    // The heuristic only checks whether pointers are set and how they are aligned.
     bind({.a = 256,
           .b = 256,
           .output = 256,
@@ -227,16 +226,16 @@ class LtPlan final : public MatmulPlan {
           .a_scale = 256,
           .b_scale = 256,
           .output_scale = 256});
-    Handle made = nullptr;
-    check_lt(api_.preference_create(&made), "making a preference");
-    const Object preference(made, api_.preference_destroy);
+    Handle object = nullptr;
+    check_lt(api_.preference_create(&object), "creating a preference");
+    const Object preference(object, api_.preference_destroy);
     const std::size_t bytes = workspace_.bytes();
-    check_lt(api_.preference_set(made, kPreferenceWorkspace, &bytes, sizeof bytes),
+    check_lt(api_.preference_set(object, kPreferenceWorkspace, &bytes, sizeof bytes),
              "setting the workspace's size");
-    results_.resize(kWantedAlgorithms);
+    results_.resize(kMaxAlgorithms);
     int found = 0;
     const int status = api_.heuristic(handle_, desc_.get(), b_.get(), a_.get(), c_.get(), d_.get(),
-                                      preference.get(), kWantedAlgorithms, results_.data(), &found);
+                                      preference.get(), kMaxAlgorithms, results_.data(), &found);
     if (status != kStatusSuccess && status != kStatusNotSupported) {
       check_lt(status, "choosing an algorithm");
     }
@@ -264,12 +263,12 @@ class LtPlan final : public MatmulPlan {
   int launch(const MatmulOperands& operands, Stream& stream, std::size_t algorithm) {
     bind(operands);
     const float factors[2] = {1.0F, problem_.accumulate ? 1.0F : 0.0F};
-    const std::int32_t whole_factors[2] = {1, problem_.accumulate ? 1 : 0};
+    const std::int32_t integer_factors[2] = {1, problem_.accumulate ? 1 : 0};
     const auto factor = [&](int i) -> const void* {
-      return whole() ? static_cast<const void*>(&whole_factors[i]) : &factors[i];
+      return is_integer() ? static_cast<const void*>(&integer_factors[i]) : &factors[i];
     };
     auto* const output = pointer<void>(operands.output);
-    // C and D in one place must be of one type.
+    // C and D must have the same type if they have the same address.
     const void* const addend = problem_.output == DType::kE4M3 ? nullptr : output;
     return api_.matmul(handle_, desc_.get(), factor(0), pointer<const void>(operands.b), b_.get(),
                        pointer<const void>(operands.a), a_.get(), factor(1), addend, c_.get(),

@@ -17,20 +17,21 @@ enum class MatmulScale : std::uint8_t {
   kNone,    // 16-bit operands
   kTensor,  // one factor each for a and b
   kOuter,   // a factor for each row of a and each row of b
-  kBlocks,  // a power of two for 32 values along k each, of both: E8M0, Blackwell's alone
+  kBlocks,  // a power of two (E8M0) for each 32 values along k of a and b; Blackwell only
 };
 
-/// output (m, n) = epilogue(a (m, k) b (n, k)^T [+ output]), row-major, in f32; of kI8 in s32.
+/// output (m, n) = epilogue(a (m, k) b (n, k)^T [+ output]), row-major, computed in f32, or in s32
+/// for kI8.
 struct MatmulProblem {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
-  DType type = DType::kBF16;    // of a and b: kBF16, kF16, kE4M3 or kI8
-  DType output = DType::kBF16;  // nothing is asked for kI8: its sums stay whole, 32 bits each
+  DType type = DType::kBF16;    // type of a and b: kBF16, kF16, kE4M3 or kI8
+  DType output = DType::kBF16;  // ignored for kI8, whose outputs are the s32 sums
   MatmulEpilogue epilogue = MatmulEpilogue::kNone;  // GELU is the tanh approximation
   DType bias = DType::kBF16;                        // cuBLASLt takes f32 only with f32 outputs
   MatmulScale scale = MatmulScale::kNone;
-  bool accumulate = false;  // adds to what the output holds
+  bool accumulate = false;  // adds to the values in the output
 
   friend auto operator<=>(const MatmulProblem&, const MatmulProblem&) = default;
 };
@@ -42,13 +43,13 @@ struct MatmulOperands {
   DevicePtr bias = 0;          // (n)
   DevicePtr a_scale = 0;       // f32: 1 or (m); kBlocks: E8M0 (ops/block_scales.hpp)
   DevicePtr b_scale = 0;       // f32: 1 or (n); kBlocks: likewise
-  DevicePtr output_scale = 0;  // f32: e4m3 outputs are the result times this
+  DevicePtr output_scale = 0;  // f32: the factor of e4m3 outputs
 };
 
 [[nodiscard]] std::string to_string(const MatmulProblem& problem);
 
-/// A problem that cuBLASLt has agreed to run, and the algorithms that it proposes for it, best
-/// guess first. Used by one thread at a time, one that has used the device before.
+/// A problem that cuBLASLt supports, and the algorithms that it proposes, best guess first. Only
+/// one thread may use a plan at a time; it must have used the device before.
 class MatmulPlan {
  public:
   virtual ~MatmulPlan() = default;
@@ -61,18 +62,18 @@ class MatmulPlan {
 class CublasLt {
  public:
   virtual ~CublasLt() = default;
-  /// "13.1.0", as the library says it.
+  /// Returns the library's version, such as "13.1.0".
   [[nodiscard]] virtual std::string version() const = 0;
   /// Throws fovea::Error when cuBLASLt has no algorithm for the problem. The plan must not outlive
   /// this object.
   [[nodiscard]] virtual std::unique_ptr<MatmulPlan> prepare(const MatmulProblem& problem) = 0;
 };
 
-/// Looks for libcublasLt: the file that FOVEA_CUBLASLT names, the loader's own path, CUDA's usual
-/// folders, and the folders of Python's CUDA packages. Throws fovea::Error that says so when there
-/// is none. `device` must outlive the object.
+/// Searches for libcublasLt in the file that FOVEA_CUBLASLT names, the loader's path, CUDA's usual
+/// folders, and the folders of Python's CUDA packages. Throws fovea::Error if it is in none of
+/// them. `device` must outlive the object.
 [[nodiscard]] std::unique_ptr<CublasLt> open_cublaslt(Device& device);
-/// The same library, for those that look for it by its name: once open, it is found.
+/// Opens only the library, so that other libraries that open it by name find it.
 [[nodiscard]] Library open_cublaslt_library();
 
 }  // namespace fovea::gpu

@@ -15,21 +15,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Sub-folders of `parent` whose name begins with `beginning`.
-std::vector<fs::path> folders(const fs::path& parent, std::string_view beginning) {
-  std::vector<fs::path> found;
+/// Returns the sub-folders of `parent` whose names begin with `prefix`.
+std::vector<fs::path> folders(const fs::path& parent, std::string_view prefix) {
+  std::vector<fs::path> matches;
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(parent, ignored)) {
-    if (entry.path().filename().string().starts_with(beginning)) {
-      found.push_back(entry.path());
+    if (entry.path().filename().string().starts_with(prefix)) {
+      matches.push_back(entry.path());
     }
   }
-  return found;
+  return matches;
 }
 
 /// Returns the folders of Python's packages: the active environment's, then the system's.
 std::vector<fs::path> site_packages() {
-  // Absolute folders only, since loading untrusted libraries from the working directory is unsafe.
+  // Only absolute folders, since loading untrusted libraries from the working directory is unsafe.
   std::vector<fs::path> roots;
   if (const char* const environment = std::getenv("VIRTUAL_ENV");
       environment != nullptr && fs::path(environment).is_absolute()) {
@@ -59,8 +59,8 @@ std::vector<fs::path> site_packages() {
   return found;
 }
 
-std::vector<fs::path> on_the_system(std::span<const std::string_view> names) {
-  // Names without a slash are looked for along the loader's path.
+std::vector<fs::path> system_files(std::span<const std::string_view> names) {
+  // The loader searches its path for names without a slash.
   std::vector<fs::path> files(names.begin(), names.end());
   for (const char* const folder :
        {"/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"}) {
@@ -71,8 +71,8 @@ std::vector<fs::path> on_the_system(std::span<const std::string_view> names) {
   return files;
 }
 
-std::vector<fs::path> in_python(std::span<const std::string_view> names,
-                                std::span<const std::string_view> packages) {
+std::vector<fs::path> python_files(std::span<const std::string_view> names,
+                                   std::span<const std::string_view> packages) {
   std::vector<fs::path> files;
   for (const fs::path& site : site_packages()) {
     for (const std::string_view package : packages) {
@@ -95,13 +95,13 @@ Library Library::open(std::string_view what, const char* variable,
   if (only_named) {
     candidates.emplace_back(named);
   } else {
-    candidates = on_the_system(names);
-    const std::vector<fs::path> packaged = in_python(names, python_packages);
+    candidates = system_files(names);
+    const std::vector<fs::path> packaged = python_files(names, python_packages);
     candidates.insert(first == LookFirst::kPython ? candidates.begin() : candidates.end(),
                       packaged.begin(), packaged.end());
   }
   Library library;
-  std::string unopened;  // the loader's reasons, of files that are there
+  std::string unopened;  // the loader's errors for existing files
   for (const fs::path& candidate : candidates) {
     std::error_code ignored;
     if (candidate.has_parent_path() && !fs::exists(candidate, ignored)) {
@@ -115,7 +115,7 @@ Library Library::open(std::string_view what, const char* variable,
     const std::string reason = dlerror();
     const bool absent = reason.starts_with(candidate.string() + ":") &&
                         reason.ends_with("No such file or directory");
-    if (!absent) {  // that of something it depends on counts: the library is here
+    if (!absent) {  // the library exists, perhaps without a library that it depends on
       unopened += (unopened.empty() ? "" : "; ") + reason;
     }
   }
@@ -124,10 +124,10 @@ Library Library::open(std::string_view what, const char* variable,
          unopened.empty() ? "" : " (" + unopened + ")");
   }
   if (!unopened.empty()) {
-    fail("{} is here and cannot be opened: {}", what, unopened);
+    fail("{} is installed but cannot be opened: {}", what, unopened);
   }
   fail(
-      "no {} here: looked along the loader's path, in CUDA's folders and in Python's packages; "
+      "cannot find {} in the loader's path, in CUDA's folders or in Python's packages; "
       "set {} to the library's file",
       what, variable);
 }

@@ -10,22 +10,22 @@
 
 namespace fovea::gpu {
 
-/// The location that is searched first, when several libraries are installed.
+/// The location that is searched first, which matters if several libraries are installed.
 enum class LookFirst : std::uint8_t { kSystem, kPython };
 
-/// A shared library; stays open until the program ends, since vendors' libraries keep threads.
+/// A shared library. It stays open until the program ends, since NVIDIA's libraries have threads.
 class Library {
  public:
-  /// Tries the file that the environment variable `variable` names and no other when it is set;
-  /// else each of `names` on the system (along the loader's path, then in CUDA's usual folders) and
-  /// in the folders `python_packages` of Python's site-packages ("nvidia/cu13/lib"). Throws
-  /// fovea::Error that says where it looked.
+  /// Opens the file that the environment variable `variable` names, if it is set. Otherwise
+  /// searches for each of `names` on the system (in the loader's path, then in CUDA's usual
+  /// folders) and in the folders `python_packages` of Python's site-packages ("nvidia/cu13/lib").
+  /// Throws fovea::Error that lists the locations if there is none.
   static Library open(std::string_view what, const char* variable,
                       std::span<const std::string_view> names,
                       std::span<const std::string_view> python_packages,
                       LookFirst first = LookFirst::kSystem);
 
-  /// Throws fovea::Error when the library lacks it.
+  /// Throws fovea::Error if the library has no such function.
   [[nodiscard]] LibraryFunction function(const char* name) const;
   [[nodiscard]] const std::string& path() const { return path_; }
 

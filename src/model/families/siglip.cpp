@@ -21,7 +21,7 @@ using nlohmann::ordered_json;
 /// models/siglip2/modeling_siglip2.py, where the patch embedding is a linear layer.
 constexpr std::array kVisionParts{
     PartName{Part::kPatchEmbed, "vision_model.embeddings.patch_embedding"},
-    PartName{Part::kPosition, "vision_model.embeddings.position_embedding", Ending::kWeight},
+    PartName{Part::kPosition, "vision_model.embeddings.position_embedding", NameSuffix::kWeight},
     PartName{Part::kNorm1, "vision_model.encoder.layers.{}.layer_norm1"},
     PartName{Part::kQuery, "vision_model.encoder.layers.{}.self_attn.q_proj"},
     PartName{Part::kKey, "vision_model.encoder.layers.{}.self_attn.k_proj"},
@@ -31,15 +31,16 @@ constexpr std::array kVisionParts{
     PartName{Part::kFc1, "vision_model.encoder.layers.{}.mlp.fc1"},
     PartName{Part::kFc2, "vision_model.encoder.layers.{}.mlp.fc2"},
     PartName{Part::kFinalNorm, "vision_model.post_layernorm"},
-    PartName{Part::kProbe, "vision_model.head.probe", Ending::kNone, 2},
-    PartName{Part::kPoolAttention, "vision_model.head.attention.in_proj", Ending::kInProjection},
+    PartName{Part::kProbe, "vision_model.head.probe", NameSuffix::kNone, 2},
+    PartName{Part::kPoolAttention, "vision_model.head.attention.in_proj",
+             NameSuffix::kInProjection},
     PartName{Part::kPoolOut, "vision_model.head.attention.out_proj"},
     PartName{Part::kPoolNorm, "vision_model.head.layernorm"},
     PartName{Part::kPoolFc1, "vision_model.head.mlp.fc1"},
     PartName{Part::kPoolFc2, "vision_model.head.mlp.fc2"}};
 constexpr std::array kTextParts{
-    PartName{Part::kTokenTable, "text_model.embeddings.token_embedding", Ending::kWeight},
-    PartName{Part::kPosition, "text_model.embeddings.position_embedding", Ending::kWeight},
+    PartName{Part::kTokenTable, "text_model.embeddings.token_embedding", NameSuffix::kWeight},
+    PartName{Part::kPosition, "text_model.embeddings.position_embedding", NameSuffix::kWeight},
     PartName{Part::kNorm1, "text_model.encoder.layers.{}.layer_norm1"},
     PartName{Part::kQuery, "text_model.encoder.layers.{}.self_attn.q_proj"},
     PartName{Part::kKey, "text_model.encoder.layers.{}.self_attn.k_proj"},
@@ -50,12 +51,12 @@ constexpr std::array kTextParts{
     PartName{Part::kFc2, "text_model.encoder.layers.{}.mlp.fc2"},
     PartName{Part::kFinalNorm, "text_model.final_layer_norm"},
     PartName{Part::kProjection, "text_model.head"},
-    PartName{Part::kLogitScale, "logit_scale", Ending::kNone},
-    PartName{Part::kLogitBias, "logit_bias", Ending::kNone}};
+    PartName{Part::kLogitScale, "logit_scale", NameSuffix::kNone},
+    PartName{Part::kLogitBias, "logit_bias", NameSuffix::kNone}};
 
 constexpr std::string_view kActivation = "gelu_pytorch_tanh";
 
-std::optional<VisionConfig> vision_of(const Fields& root, bool naflex) {
+std::optional<VisionConfig> parse_vision(const Fields& root, bool naflex) {
   const std::string type = naflex ? "siglip2" : "siglip";
   const std::optional<Fields> fields = vision_fields(root, type, type + "_vision_model");
   if (!fields) {
@@ -76,13 +77,13 @@ std::optional<VisionConfig> vision_of(const Fields& root, bool naflex) {
   config.num_patches = fields->integer("num_patches", config.num_patches, kMaxPatches);
   if (config.patches() != config.num_patches) {
     fields->refuse_value(
-        "num_patches {} is not a square: the position table has as many rows as columns",
+        "num_patches {} is not a square number, but the position table must be square",
         config.num_patches);
   }
   return config;
 }
 
-std::optional<TextConfig> text_of(const Fields& root, bool naflex) {
+std::optional<TextConfig> parse_text(const Fields& root, bool naflex) {
   if (root.string("model_type", "") != (naflex ? "siglip2" : "siglip")) {
     return std::nullopt;
   }
@@ -102,7 +103,7 @@ std::optional<TextConfig> text_of(const Fields& root, bool naflex) {
   return config;
 }
 
-Preprocessing preprocessing_of(const Fields& fields, bool naflex) {
+Preprocessing parse_preprocessing(const Fields& fields, bool naflex) {
   const std::string expected = naflex ? "Siglip2ImageProcessor" : "SiglipImageProcessor";
   if (!fields.string("image_processor_type", expected).starts_with(expected)) {
     fields.refuse("image_processor_type",
@@ -111,11 +112,11 @@ Preprocessing preprocessing_of(const Fields& fields, bool naflex) {
   }
   for (const char* step : {"do_center_crop", "do_pad"}) {
     if (fields.boolean(step, false)) {
-      fields.refuse(step, "SigLIP's processors do neither of the two");
+      fields.refuse(step, "SigLIP's processors neither crop nor pad");
     }
   }
-  // The classes' defaults: transformers 5.23 models/siglip/image_processing_siglip.py and
-  // models/siglip2/image_processing_siglip2.py.
+  // Defaults of the processor classes in transformers 5.23:
+  // models/siglip/image_processing_siglip.py and models/siglip2/image_processing_siglip2.py.
   Preprocessing result = read_pixels(fields, naflex ? Resample::kBilinear : Resample::kBicubic);
   if (!naflex) {
     read_size(fields, result);
@@ -129,8 +130,9 @@ Preprocessing preprocessing_of(const Fields& fields, bool naflex) {
 }
 
 /// Adds a field unless it has transformers' default value; files on the hub omit defaults as well.
-void add_field(ordered_json& fields, const char* name, std::int64_t value, std::int64_t usual) {
-  if (value != usual) {
+void add_field(ordered_json& fields, const char* name, std::int64_t value,
+               std::int64_t default_value) {
+  if (value != default_value) {
     fields[name] = value;
   }
 }
@@ -138,12 +140,12 @@ void add_field(ordered_json& fields, const char* name, std::int64_t value, std::
 /// Adds the fields common to both towers.
 template <typename Config>
 ordered_json layer_fields(const Config& config) {
-  const Config usual;
+  const Config defaults;
   ordered_json fields;
-  add_field(fields, "hidden_size", config.hidden, usual.hidden);
-  add_field(fields, "intermediate_size", config.mlp, usual.mlp);
-  add_field(fields, "num_attention_heads", config.heads, usual.heads);
-  add_field(fields, "num_hidden_layers", config.layers, usual.layers);
+  add_field(fields, "hidden_size", config.hidden, defaults.hidden);
+  add_field(fields, "intermediate_size", config.mlp, defaults.mlp);
+  add_field(fields, "num_attention_heads", config.heads, defaults.heads);
+  add_field(fields, "num_hidden_layers", config.layers, defaults.layers);
   return fields;
 }
 
@@ -200,11 +202,11 @@ constexpr VisionConfig kTiny{.hidden = 128, .mlp = 384, .layers = 3, .heads = 4}
 
 // The published text towers have 64 tokens and Gemma's vocabulary.
 constexpr std::int64_t kGemmaVocabulary = 256000;
-constexpr TextConfig text(const VisionConfig& like, std::int64_t projection) {
-  return {.hidden = like.hidden,
-          .mlp = like.mlp,
-          .layers = like.layers,
-          .heads = like.heads,
+constexpr TextConfig text(const VisionConfig& sizes, std::int64_t projection) {
+  return {.hidden = sizes.hidden,
+          .mlp = sizes.mlp,
+          .layers = sizes.layers,
+          .heads = sizes.heads,
           .vocabulary = kGemmaVocabulary,
           .tokens = 64,
           .projection = projection};
@@ -219,10 +221,10 @@ constexpr TextConfig kTinyText{.hidden = 96,
 
 constexpr Preset with_text(std::string_view name, const VisionConfig& vision) {
   // The text tower of the giant model is that of so400m.
-  const TextConfig beside = vision.hidden == kTiny.hidden    ? kTinyText
-                            : vision.hidden == kGiant.hidden ? text(kSo400m, kGiant.hidden)
-                                                             : text(vision, vision.hidden);
-  return {.name = name, .vision = vision, .text = beside};
+  const TextConfig text_tower = vision.hidden == kTiny.hidden    ? kTinyText
+                                : vision.hidden == kGiant.hidden ? text(kSo400m, kGiant.hidden)
+                                                                 : text(vision, vision.hidden);
+  return {.name = name, .vision = vision, .text = text_tower};
 }
 
 constexpr Preset preset(std::string_view name, VisionConfig vision, std::int64_t patch,
@@ -271,9 +273,9 @@ constinit const Family siglip{
     .description = "SigLIP and SigLIP 2 (model_type \"siglip\")",
     .vision_names = {"vision_model.", kVisionParts},
     .text_names = {"text_model.", kTextParts},
-    .vision = [](const Fields& config) { return vision_of(config, false); },
-    .text = [](const Fields& config) { return text_of(config, false); },
-    .preprocessing = [](const Fields& fields) { return preprocessing_of(fields, false); },
+    .vision = [](const Fields& config) { return parse_vision(config, false); },
+    .text = [](const Fields& config) { return parse_text(config, false); },
+    .preprocessing = [](const Fields& fields) { return parse_preprocessing(fields, false); },
     .presets = kPresets,
     .config_json = config_json,
     .preprocessor_json = preprocessor_json};
@@ -284,9 +286,9 @@ constinit const Family siglip_naflex{
     .description = "NaFlex models of SigLIP 2 (\"siglip2\")",
     .vision_names = {"vision_model.", kVisionParts},
     .text_names = {"text_model.", kTextParts},
-    .vision = [](const Fields& config) { return vision_of(config, true); },
-    .text = [](const Fields& config) { return text_of(config, true); },
-    .preprocessing = [](const Fields& fields) { return preprocessing_of(fields, true); },
+    .vision = [](const Fields& config) { return parse_vision(config, true); },
+    .text = [](const Fields& config) { return parse_text(config, true); },
+    .preprocessing = [](const Fields& fields) { return parse_preprocessing(fields, true); },
     .config_json = config_json,
     .preprocessor_json = preprocessor_json};
 

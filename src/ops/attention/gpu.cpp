@@ -6,8 +6,8 @@
 namespace fovea::ops {
 namespace {
 
-/// Number of images for which the kernel is chosen, whatever the size of the slice.
-constexpr std::int64_t kManyImages = 256;
+/// Number of images for which the kernel is chosen, regardless of the size of the slice.
+constexpr std::int64_t kPlannedImages = 256;
 
 }  // namespace
 
@@ -18,7 +18,7 @@ void run(const AttentionCall& call, gpu::GpuExecutor& executor) {
   // Attention kernels differ in the order in which they add keys, and an image's result must not
   // depend on the number of images: all slices use the kernel chosen for many images.
   AttentionProblem planned = call.problem;
-  planned.batch = kManyImages;
+  planned.batch = kPlannedImages;
   const gpu::AttentionChoice choice = executor.planner().attention(planned);
   executor.note(choice.notice);
   executor.launch(attention_launch(executor.device(), call.problem, call.operands, choice.plan));

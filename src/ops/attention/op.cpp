@@ -25,18 +25,18 @@ void attend(const AttentionProblem& problem, const AttentionOperands& operands) 
     const auto* const starts_q = pointer<const std::int32_t>(operands.cu_seqlens_q);
     const auto* const starts_k = pointer<const std::int32_t>(operands.cu_seqlens_k);
     for (std::int64_t sequence = 0; sequence < problem.batch; ++sequence) {
-      AttentionProblem alone = problem;
-      alone.varlen = false;
-      alone.batch = 1;
-      alone.queries = starts_q[sequence + 1] - starts_q[sequence];
-      alone.keys = starts_k[sequence + 1] - starts_k[sequence];
+      AttentionProblem single = problem;
+      single.varlen = false;
+      single.batch = 1;
+      single.queries = starts_q[sequence + 1] - starts_q[sequence];
+      single.keys = starts_k[sequence + 1] - starts_k[sequence];
       const auto from = [&](Address base, std::int64_t row, const AttentionStrides& strides) {
         return base + static_cast<Address>(row * strides.row) * size_of(problem.type);
       };
-      attend(alone, {.q = from(operands.q, starts_q[sequence], problem.q),
-                     .k = from(operands.k, starts_k[sequence], problem.k),
-                     .v = from(operands.v, starts_k[sequence], problem.v),
-                     .o = from(operands.o, starts_q[sequence], problem.o)});
+      attend(single, {.q = from(operands.q, starts_q[sequence], problem.q),
+                      .k = from(operands.k, starts_k[sequence], problem.k),
+                      .v = from(operands.v, starts_k[sequence], problem.v),
+                      .o = from(operands.o, starts_q[sequence], problem.o)});
     }
     return;
   }
@@ -94,7 +94,7 @@ Support valid(const AttentionProblem& problem) {
     return sizes;
   }
   if (problem.heads % problem.key_heads() != 0) {
-    return {fmt::format("{} heads are no multiple of {} key heads", problem.heads,
+    return {fmt::format("{} heads are not a multiple of {} key heads", problem.heads,
                         problem.key_heads())};
   }
   if (!std::isfinite(problem.scale) || problem.scale <= 0) {
@@ -104,7 +104,7 @@ Support valid(const AttentionProblem& problem) {
       (problem.o.batch == 0 && problem.batch > 1 && !problem.varlen)) {
     return {"the output has a stride of 0, so results would overlap"};
   }
-  return valid_if(is_float(problem.type), "the operands are not of a float type");
+  return valid_if(is_float(problem.type), "the operands do not have a float type");
 }
 
 AttentionProblem packed_attention(std::int64_t images, std::int64_t tokens, std::int64_t heads,

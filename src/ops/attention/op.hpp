@@ -16,19 +16,20 @@ struct AttentionStrides {
 
 struct AttentionProblem {
   std::int64_t batch = 0;     // sequences
-  std::int64_t heads = 0;     // of q and o
+  std::int64_t heads = 0;     // heads of q and o
   std::int64_t kv_heads = 0;  // of k and v; head h reads h / (heads / kv_heads). 0: heads
   std::int64_t queries = 0;   // length of q
   std::int64_t keys = 0;      // length of k and v
   std::int64_t head_dim = 0;
   double scale = 1.0;
-  /// Query i sees keys 0 to i + keys - queries: the mask is aligned to the last key. Without the
-  /// keys from `queries` on it is the mask aligned to the first key (torch's is_causal).
+  /// Query i attends to keys 0 to i + keys - queries: the mask is aligned to the last key. If the
+  /// keys after the first `queries` keys are omitted, this equals torch's is_causal mask, which is
+  /// aligned to the first key.
   bool causal = false;
   DType type = DType::kF32;  // of q, k, v and o
   /// Sequences of different lengths, concatenated in tensors (total, heads, head_dim): `queries`
   /// and `keys` are the maximum lengths, and AttentionStrides::batch is unused. Sequence b has rows
-  /// cu_seqlens[b] to cu_seqlens[b + 1]. The result of a query that sees no key is zero.
+  /// cu_seqlens[b] to cu_seqlens[b + 1] - 1. The result of a query without keys is zero.
   bool varlen = false;
   AttentionStrides q{}, k{}, v{}, o{};
 

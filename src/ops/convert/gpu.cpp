@@ -13,7 +13,7 @@
 namespace fovea::gpu {
 namespace {
 
-constexpr std::int64_t kConvertBlocksPerSm = 8;  // of 256 threads: the limit of an SM
+constexpr std::int64_t kConvertBlocksPerSm = 8;  // the maximum for blocks of 256 threads
 
 std::optional<KernelId> convert_kernel(const ConvertProblem& problem) {
   if (problem.input == DType::kBF16 && problem.output == DType::kF16) {

@@ -11,7 +11,7 @@ void check(const ConvertCall& call) {
   const ConstTensorView& input = call.input;
   const DType type = call.output.dtype;
   if (input.data == nullptr) {
-    fail("convert: no memory for input");
+    fail("convert: the address of input is null");
   }
   if (type != input.dtype && type != DType::kF16 && type != DType::kF32) {
     fail("convert: unsupported output type {}; expected f16 or f32", to_string(type));

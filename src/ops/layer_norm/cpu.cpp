@@ -22,14 +22,14 @@ void norm_rows(const LayerNormProblem& problem, const LayerNormOperands& operand
   const void* input =
       cpu::at(pointer<const void>(operands.input), first * problem.width, problem.input);
   if (problem.input != DType::kF32) {
-    float* const wide = grown(worker.wide[0], count);
+    float* const wide = ensure_size(worker.wide[0], count);
     widen(input, problem.input, count, 1.0F, wide);
     input = wide;
   }
   void* const output =
       cpu::at(pointer<void>(operands.output), first * problem.width, problem.output);
   const bool direct = problem.output != DType::kF16;
-  float* const wide = direct ? nullptr : grown(worker.wide[1], count);
+  float* const wide = direct ? nullptr : ensure_size(worker.wide[1], count);
   cpu::layer_norm(
       {.input = static_cast<const float*>(input),
        .output = direct ? output : wide,

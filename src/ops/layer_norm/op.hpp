@@ -23,8 +23,8 @@ struct LayerNormOperands {
   Address weight = 0;     // f32 (width)
   Address bias = 0;       // f32 (width)
   Address output = 0;     // (rows, width); may be the input when the types are the same
-  Address row_scale = 0;  // f32 (rows), when the problem has row scales
-  /// Where to write the scales of the blocks for an output of kMXFP8 (ops/block_scales.hpp).
+  Address row_scale = 0;  // f32 (rows), if the problem has row scales
+  /// The destination of the block scales of a kMXFP8 output (ops/block_scales.hpp).
   Address block_scales = 0;
 };
 

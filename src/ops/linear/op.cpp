@@ -30,10 +30,10 @@ Support valid(const LinearProblem& problem) {
     return {"only inputs of u8, i8 or e4m3 can have a scale for each row"};
   }
   if (problem.norm && (!is_float(problem.input) || !(problem.eps >= 0))) {
-    return {"the input cannot be normalised: it is not of a float type, or eps is negative"};
+    return {"the input cannot be normalised: it does not have a float type, or eps is negative"};
   }
   return valid_if(problem.epilogue != Epilogue::kResidual || is_float(problem.output),
-                  "residuals cannot be added in a one-byte type");
+                  "residuals cannot be added to one-byte outputs");
 }
 
 void check(const LinearCall& call) {

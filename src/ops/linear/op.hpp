@@ -6,7 +6,7 @@
 
 namespace fovea::ops {
 
-/// What `linear` does with y = x W^T + bias before it stores it.
+/// The operation that `linear` applies to y = x W^T + bias before it stores the output.
 enum class Epilogue : std::uint8_t {
   kNone,      // output = y
   kGeluTanh,  // output = y / 2 * (1 + tanh(sqrt(2 / pi) * (y + 0.044715 y^3)))
@@ -32,8 +32,8 @@ struct LinearProblem {
   DType input = DType::kF32;
   DType output = DType::kF32;
   bool row_scales = false;  // the input has row scales, see LayerNormProblem
-  /// Applies the layer norm of LinearWeights, with this eps, to the input's rows first. Only for
-  /// backends whose can_run accepts it; with others the norm is a separate operator.
+  /// Whether the layer norm of LinearWeights, with this eps, is first applied to the input's rows.
+  /// Only for backends whose can_run accepts it; on others the norm is a separate operator.
   bool norm = false;
   double eps = 1e-6;
 
@@ -59,8 +59,8 @@ struct LinearWeights {
   Stored input{};
   Stored output{};
   /// Weights that calibration has already rounded to one byte, if any: [out, in], with a scale for
-  /// each output, weight[o, i] ~ rounded[o, i] * rounded_scale[o]. `bias` is then the corrected
-  /// one.
+  /// each output, weight[o, i] ~ rounded[o, i] * rounded_scale[o]. `bias` is then corrected for
+  /// the rounding errors.
   std::span<const std::uint8_t> rounded{};
   std::span<const float> rounded_scale{};
   /// The layer norm of the input, for problems with LinearProblem::norm.

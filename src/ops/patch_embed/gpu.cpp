@@ -13,12 +13,13 @@ namespace {
 struct DevicePatchEmbed {
   gpu::DeviceLinear projection;
   std::int64_t depth = 0;
-  gpu::DeviceBuffer position;  // bf16; f32 when it is resized for each image
+  gpu::DeviceBuffer position;  // bf16, or f32 if it is resized for each image
 };
 
-/// Uses pixels as u8 with i8 weights where norms also write i8 and the TMA supports the row size;
-/// otherwise bf16, to which positions resized for each image can be added.
-DType pixels_of(Precision precision, const PatchEmbedWeights& weights) {
+/// Returns the type of pixels for the product: u8, with i8 weights, if norms also write i8 and the
+/// TMA supports the row size; otherwise bf16, which also supports positions that are resized for
+/// each image.
+DType pixel_type(Precision precision, const PatchEmbedWeights& weights) {
   constexpr std::int64_t kCopyUnit = 16;
   const bool integers = operand_types(precision).normed == DType::kI8;
   const bool fits = weights.position_side == 0 && weights.projection.in % kCopyUnit == 0;
@@ -86,7 +87,7 @@ void run(const PatchEmbedCall& call, gpu::GpuExecutor& executor) {
 
 PreparedPtr prepare(const PatchEmbedWeights& weights, gpu::Uploader& uploader) {
   const gpu::PackedPatchEmbed packed =
-      gpu::pack_patch_embed(weights, pixels_of(uploader.precision(), weights));
+      gpu::pack_patch_embed(weights, pixel_type(uploader.precision(), weights));
   return gpu::on_device(DevicePatchEmbed{.projection = upload(uploader, packed.projection),
                                          .depth = packed.depth,
                                          .position = packed.is_resized

@@ -37,7 +37,7 @@ Vector positions(const PatchEmbedProblem& problem, const PatchEmbedWeights& weig
 }
 
 template <typename View>
-View rows_from(const View& view, std::int64_t first, std::int64_t width) {
+View skip_rows(const View& view, std::int64_t first, std::int64_t width) {
   View rows = view;
   rows.data =
       view.template as<std::byte>() + static_cast<std::size_t>(first * width) * size_of(view.dtype);
@@ -88,7 +88,7 @@ Support valid(const PatchEmbedProblem& problem) {
   }
   if (problem.prefix < 0 || (problem.varlen() && problem.prefix > 0)) {
     return {fmt::format("the patches of an image cannot have {} prefix tokens{}", problem.prefix,
-                        problem.varlen() ? " where images have different sizes" : "")};
+                        problem.varlen() ? " if images have different sizes" : "")};
   }
   if (Support total = problem.varlen() ? valid_total(problem) : Support{}; !total) {
     return total;
@@ -111,19 +111,19 @@ void check(const PatchEmbedCall& call) {
 void check_weights(const PatchEmbedWeights& weights) {
   check_weights(weights.projection);
   if (weights.projection.in % 3 != 0) {
-    fail("a patch of {} elements is not made of 3 channels", weights.projection.in);
+    fail("patches have {} elements, which is not a multiple of 3 channels", weights.projection.in);
   }
   if (weights.position.empty() ||
       weights.position.size() % static_cast<std::size_t>(weights.projection.out) != 0) {
-    fail("a position table of {} numbers cannot have rows of {}", weights.position.size(),
-         weights.projection.out);
+    fail("the position table has {} numbers, which is not a positive multiple of {}",
+         weights.position.size(), weights.projection.out);
   }
   if (weights.position_side != 0) {
-    check_length("a square position table", weights.position.size(),
+    check_length("the square position table", weights.position.size(),
                  weights.position_side * weights.position_side * weights.projection.out);
   }
   if (weights.prefix.size() % static_cast<std::size_t>(weights.projection.out) != 0) {
-    fail("prefix tokens of {} numbers cannot have rows of {}", weights.prefix.size(),
+    fail("the prefix tokens have {} numbers, which is not a multiple of {}", weights.prefix.size(),
          weights.projection.out);
   }
 }
@@ -141,13 +141,13 @@ void run(const PatchEmbedCall& call, reference::ReferenceExecutor& /*executor*/)
     const std::vector<float> narrow(table.begin(), table.end());
     PatchEmbedWeights resized = weights;
     resized.position = narrow;
-    const auto [first, count] = reference::rows_of(problem, call.shapes, image);
-    PatchEmbedProblem alone = problem;
-    alone.images = 1;
-    alone.tokens = count;
-    alone.position_side = 0;
-    embed(alone, resized, rows_from(call.patches, first, problem.patch_elements),
-          rows_from(call.tokens, first, problem.hidden));
+    const auto [first, count] = reference::image_rows(problem, call.shapes, image);
+    PatchEmbedProblem single = problem;
+    single.images = 1;
+    single.tokens = count;
+    single.position_side = 0;
+    embed(single, resized, skip_rows(call.patches, first, problem.patch_elements),
+          skip_rows(call.tokens, first, problem.hidden));
   }
 }
 

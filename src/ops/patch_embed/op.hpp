@@ -16,7 +16,7 @@ struct PatchEmbedProblem {
   std::int64_t tokens = 0;          // N, patches per image
   std::int64_t patch_elements = 0;  // p * p * 3
   std::int64_t hidden = 0;
-  /// Tokens before the patches of each image, such as a class token: rows of the weights.
+  /// Number of tokens before the patches of each image, such as a class token; they are weights.
   std::int64_t prefix = 0;
   DType input = DType::kU8;
   DType output = DType::kF32;
@@ -24,7 +24,7 @@ struct PatchEmbedProblem {
   /// is resized to the patches of each image, and `tokens` is the maximum per image. 0: all images
   /// have the same size.
   std::int64_t position_side = 0;
-  /// Tokens of all images together, which are concatenated, when they have different sizes.
+  /// Total number of tokens of the images, which are concatenated, if they have different sizes.
   std::int64_t total = 0;
 
   [[nodiscard]] bool varlen() const { return position_side > 0; }

@@ -43,7 +43,7 @@ void run(const PoolCall& call, cpu::CpuExecutor& executor) {
                       .keys = parameters.keys.data(),
                       .means = means + image * hidden,
                       .mean_stride = images * hidden,
-                      .scores = grown(worker.scores, problem.heads * tokens),
+                      .scores = ensure_size(worker.scores, problem.heads * tokens),
                       .count = tokens,
                       .width = hidden,
                       .heads = problem.heads});

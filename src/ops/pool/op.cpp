@@ -34,7 +34,8 @@ Support valid(const PoolProblem& problem) {
     return total;
   }
   if (problem.hidden % problem.heads != 0) {
-    return {"the heads do not divide the hidden size"};
+    return {fmt::format("the hidden size {} is not a multiple of {} heads", problem.hidden,
+                        problem.heads)};
   }
   if (!(problem.eps >= 0)) {
     return {"eps is negative"};
@@ -61,7 +62,7 @@ void check_weights(const PoolWeights& weights) {
   if (weights.heads <= 0 || weights.value.out != hidden || hidden % weights.heads != 0 ||
       weights.out.in != hidden || weights.out.out != hidden || weights.fc1.in != hidden ||
       weights.fc2.out != hidden || weights.fc2.in != weights.fc1.out) {
-    fail("the layers of the pooling head do not fit together at hidden size {}, {} heads", hidden,
+    fail("the sizes of the pooling head's layers do not match hidden size {} and {} heads", hidden,
          weights.heads);
   }
   check_length("the pooling head's keys", weights.key.size(), weights.heads * hidden);
@@ -77,7 +78,7 @@ void run(const PoolCall& call, reference::ReferenceExecutor& /*executor*/) {
   const std::int64_t hidden = problem.hidden;
   Vector mean(at(hidden));
   for (std::int64_t image = 0; image < problem.images; ++image) {
-    const auto [first, n] = reference::rows_of(problem, call.shapes, image);
+    const auto [first, n] = reference::image_rows(problem, call.shapes, image);
     Vector x = reference::read_rows(call.input, first * hidden, hidden, n, hidden);
     for (std::int64_t token = 0; problem.norm && token < n; ++token) {
       const auto row = x.begin() + token * hidden;

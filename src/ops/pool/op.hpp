@@ -22,8 +22,8 @@ struct PoolProblem {
   std::int64_t mlp = 0;
   double eps = 1e-6;
   DType input = DType::kF32;
-  /// Applies the layer norm of PoolWeights to x first, with the same eps. Only for backends whose
-  /// can_run accepts it; with others the norm is a separate operator.
+  /// Whether the layer norm of PoolWeights, with the same eps, is first applied to x. Only for
+  /// backends whose can_run accepts it; on others the norm is a separate operator.
   bool norm = false;
   /// Images with different numbers of tokens, concatenated, with `total` tokens in all: `tokens` is
   /// the maximum per image.

@@ -15,7 +15,7 @@ namespace {
 
 struct NumberFormat {
   int fraction;       // bits of the mantissa; 0 for integers
-  int smallest;       // smallest exponent of a normal number
+  int min_exponent;   // minimum exponent of a normal number
   double difference;  // tolerance for rounding to this type: see Tolerance::difference
 };
 /// Formats in the order of DType. The tolerance of one-byte types is the square of half a unit with
@@ -49,13 +49,13 @@ double square(double value) {
   return value * value;
 }
 
-/// The larger of the two; NaN when either is NaN.
+/// Returns the larger number; NaN if either is NaN.
 double larger(double a, double b) {
   return std::isnan(a) || a > b ? a : b;
 }
 
-/// If both are zero throughout, they count as equal.
-double share(double error, double size) {
+/// Returns error / size, or 0 if there is no error.
+double ratio(double error, double size) {
   return error == 0.0 ? 0.0 : error / size;
 }
 
@@ -65,8 +65,8 @@ Sums measure(const TileValues& values, Verdict& verdict) {
   for (std::size_t i = 0; i < values.expected.size(); ++i) {
     const double error = std::abs(values.actual[i] - values.expected[i]);
     if (!(error <= verdict.worst) && !std::isnan(verdict.worst)) {
-      verdict.worst_row = values.tile.row_of(i);
-      verdict.worst_column = values.tile.column_of(i);
+      verdict.worst_row = values.tile.output_row(i);
+      verdict.worst_column = values.tile.output_column(i);
     }
     verdict.worst = larger(verdict.worst, error);
     sums.error += square(error);
@@ -84,12 +84,13 @@ Sums measure(const TileValues& values, Verdict& verdict) {
   for (std::size_t i = 0; i < values.expected.size(); ++i) {
     const double error = std::abs(values.actual[i] - values.expected[i]);
     verdict.worst_relative =
-        larger(verdict.worst_relative, share(error, larger(std::abs(values.expected[i]), mean)));
+        larger(verdict.worst_relative, ratio(error, larger(std::abs(values.expected[i]), mean)));
   }
   return sums;
 }
 
-/// Returns why a value is too far from the exact one; empty when none is.
+/// Returns a message about the first value that is too far from the exact value; "" if there is
+/// none.
 std::string far_value(std::span<const TileValues> tiles, double factor, double framework_worst) {
   for (const TileValues& values : tiles) {
     for (std::size_t i = 0; i < values.expected.size(); ++i) {
@@ -97,10 +98,10 @@ std::string far_value(std::span<const TileValues> tiles, double factor, double f
       const double unit = values.unit.empty() ? 0.0 : values.unit[i];
       if (!(error <= factor * larger(framework_worst, unit))) {
         return fmt::format(
-            "error {:.3g} at row {}, column {} is over {:g} x the framework's largest, {:.3g}, and "
-            "over {:g} x the unit in the last place, {:.3g}",
-            error, values.tile.row_of(i), values.tile.column_of(i), factor, framework_worst, factor,
-            unit);
+            "error {:.3g} at row {}, column {} exceeds {:g} x the framework's largest, {:.3g}, and "
+            "{:g} x the unit in the last place, {:.3g}",
+            error, values.tile.output_row(i), values.tile.output_column(i), factor, framework_worst,
+            factor, unit);
       }
     }
   }
@@ -119,7 +120,7 @@ std::vector<Tile> sample_tiles(std::int64_t rows, std::int64_t columns, std::siz
       chosen.emplace(index / across, index % across);
     }
   } else {
-    // Corner tiles cover the ragged ends and the first and last block of a grid.
+    // Corner tiles include the partial tiles at the ends, and the first and last block of a grid.
     chosen = {{0, 0}, {0, across - 1}, {down - 1, 0}, {down - 1, across - 1}};
     std::mt19937_64 engine(seed);
     std::uniform_int_distribution<std::int64_t> row(0, down - 1);
@@ -142,8 +143,8 @@ double unit_in_last_place(DType type, double value) {
   if (format.fraction == 0) {
     return 1.0;
   }
-  const int exponent = value == 0.0 ? format.smallest : std::ilogb(value);
-  return std::ldexp(1.0, std::max(exponent, format.smallest) - format.fraction);
+  const int exponent = value == 0.0 ? format.min_exponent : std::ilogb(value);
+  return std::ldexp(1.0, std::max(exponent, format.min_exponent) - format.fraction);
 }
 
 Tolerance tolerance_of(DType type) {
@@ -162,18 +163,18 @@ Verdict judge(std::span<const TileValues> tiles, const Tolerance& tolerance) {
     framework = framework && !values.framework.empty();
   }
   for (const Sums& tile : each) {
-    const double usual = all.size() * tile.count / all.count;
+    const double expected_size = all.size() * tile.count / all.count;
     verdict.tile_difference =
-        larger(verdict.tile_difference, share(tile.error, larger(tile.size(), usual)));
+        larger(verdict.tile_difference, ratio(tile.error, larger(tile.size(), expected_size)));
   }
-  verdict.difference = share(all.error, all.size());
-  verdict.error = std::sqrt(share(all.error, all.expected));
-  verdict.framework_error = std::sqrt(share(all.framework_error, all.expected));
+  verdict.difference = ratio(all.error, all.size());
+  verdict.error = std::sqrt(ratio(all.error, all.expected));
+  verdict.framework_error = std::sqrt(ratio(all.framework_error, all.expected));
 
   const double factor = tolerance.framework_factor;
   const double reordered = std::ldexp(std::sqrt(static_cast<double>(tolerance.terms)), -24);
   // The mean square of a rounding error is unit^2 / 12.
-  const double rounding = std::sqrt(share(all.unit / 12.0, all.expected));
+  const double rounding = std::sqrt(ratio(all.unit / 12.0, all.expected));
   const double allowed = factor * larger(larger(verdict.framework_error, rounding), reordered);
   const double allowed_worst =
       larger(verdict.framework_worst, reordered * std::sqrt(all.expected / all.count));
@@ -183,13 +184,13 @@ Verdict judge(std::span<const TileValues> tiles, const Tolerance& tolerance) {
     verdict.reason = "nothing was compared";
   } else if (framework && !(verdict.error <= allowed)) {
     verdict.reason =
-        fmt::format("error {:.3g} is over {:.3g}, {:g} x the framework's {:.3g} or a rounding; {}",
+        fmt::format("error {:.3g} exceeds {:.3g}, {:g} x the framework's {:.3g} or a rounding; {}",
                     verdict.error, allowed, factor, verdict.framework_error, where);
   } else if (!(verdict.difference <= tolerance.difference)) {
-    verdict.reason = fmt::format("difference {:.3g} is over {:.3g}; {}", verdict.difference,
+    verdict.reason = fmt::format("difference {:.3g} exceeds {:.3g}; {}", verdict.difference,
                                  tolerance.difference, where);
   } else if (!(verdict.tile_difference <= tolerance.tile_difference)) {
-    verdict.reason = fmt::format("difference of the worst tile {:.3g} is over {:.3g}; {}",
+    verdict.reason = fmt::format("difference of the worst tile {:.3g} exceeds {:.3g}; {}",
                                  verdict.tile_difference, tolerance.tile_difference, where);
   } else if (framework) {
     verdict.reason = far_value(tiles, factor, allowed_worst);
@@ -201,15 +202,15 @@ std::string wrong_nan(std::span<const TileValues> tiles, std::int64_t row) {
   bool seen = false;
   for (const TileValues& values : tiles) {
     for (std::size_t i = 0; i < values.actual.size(); ++i) {
-      const std::int64_t here = values.tile.row_of(i);
+      const std::int64_t here = values.tile.output_row(i);
       if (std::isnan(values.actual[i]) != (here == row)) {
-        return fmt::format("row {}, column {} is {}, and the NaN was put into row {}", here,
-                           values.tile.column_of(i), values.actual[i], row);
+        return fmt::format("row {}, column {} is {}, but only row {} must be NaN", here,
+                           values.tile.output_column(i), values.actual[i], row);
       }
       seen = seen || here == row;
     }
   }
-  return seen ? "" : fmt::format("no tile holds row {}, which the NaN was put into", row);
+  return seen ? "" : fmt::format("no tile contains row {}, which must be NaN", row);
 }
 
 }  // namespace fovea::ops::reference

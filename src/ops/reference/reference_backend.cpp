@@ -20,7 +20,7 @@ class ReferenceBackend : public Backend {
   }
 
   [[nodiscard]] Support can_run(const BackendProblem& problem) const override {
-    return std::visit([](const auto& given) { return valid(given); }, problem);
+    return std::visit([](const auto& alternative) { return valid(alternative); }, problem);
   }
 
   void for_each(std::size_t count, const std::function<void(std::size_t)>& task) override {
@@ -59,8 +59,8 @@ class ReferenceBackend : public Backend {
  private:
   [[nodiscard]] PreparedPtr do_prepare(const Weights& weights) override {
     return std::visit(
-        [](const auto& given) -> PreparedPtr {
-          return std::make_unique<Kept<std::decay_t<decltype(given)>>>(given);
+        [](const auto& layer) -> PreparedPtr {
+          return std::make_unique<Kept<std::decay_t<decltype(layer)>>>(layer);
         },
         weights);
   }

@@ -59,7 +59,7 @@ struct Moments {
 };
 
 template <typename Number, typename X>
-[[nodiscard]] Moments<Number> moments_of(std::span<const X> x) {
+[[nodiscard]] Moments<Number> row_moments(std::span<const X> x) {
   const auto count = static_cast<Number>(x.size());
   Moments<Number> moments;
   for (const X value : x) {
@@ -87,8 +87,8 @@ void normalise_row(std::span<const X> x, const Moments<Number>& moments, double 
 
 /// Returns scale * (query . key) for each row of `keys`, a dense matrix.
 template <typename Number, typename X>
-[[nodiscard]] std::vector<Number> scores_of(std::span<const X> query, std::span<const X> keys,
-                                            double scale) {
+[[nodiscard]] std::vector<Number> attention_scores(std::span<const X> query,
+                                                   std::span<const X> keys, double scale) {
   const std::size_t width = query.size();
   std::vector<Number> scores(keys.size() / width);
   for (std::size_t key = 0; key < scores.size(); ++key) {
@@ -126,7 +126,7 @@ void weigh_rows(std::span<Number> scores, std::span<const X> values, std::span<N
 template <typename X>
 void attend_row(std::span<const X> query, std::span<const X> keys, std::span<const X> values,
                 double scale, std::span<double> y) {
-  std::vector<double> scores = scores_of<double>(query, keys, scale);
+  std::vector<double> scores = attention_scores<double>(query, keys, scale);
   weigh_rows<double>(scores, values, y);
 }
 

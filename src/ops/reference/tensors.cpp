@@ -11,9 +11,9 @@
 namespace fovea::ops::reference {
 namespace {
 
-/// Returns the address of the scales of a matrix of kMXFP8.
+/// Returns the layout of the scales of a kMXFP8 matrix.
 template <typename View>
-BlockScales scales_of(const View& view) {
+BlockScales scale_layout(const View& view) {
   return {view.shape[0], view.shape[1]};
 }
 
@@ -28,7 +28,7 @@ double load(const ConstTensorView& view, std::int64_t index) {
     case DType::kE4M3:
       return to_float(view.as<Float8E4M3>()[index]);
     case DType::kMXFP8: {
-      const BlockScales scales = scales_of(view);
+      const BlockScales scales = scale_layout(view);
       const std::int64_t place =
           scales.offset() + scales.place(index / scales.width, index % scales.width / kScaleBlock);
       return double{to_float(view.as<Float8E4M3>()[index])} *
@@ -43,7 +43,7 @@ double load(const ConstTensorView& view, std::int64_t index) {
     case DType::kF64:
       return view.as<double>()[index];
   }
-  fail("the type of a tensor is unknown");
+  fail("load: unknown tensor type");
 }
 
 void store(const TensorView& view, std::int64_t index, double value) {
@@ -51,7 +51,7 @@ void store(const TensorView& view, std::int64_t index, double value) {
     case DType::kU8:
     case DType::kI8:
     case DType::kMXFP8:
-      fail("float64 results are not stored one by one as {}", to_string(view.dtype));
+      fail("store: {} values cannot be stored one by one", to_string(view.dtype));
     case DType::kE4M3:
       view.as<Float8E4M3>()[index] = to_e4m3(static_cast<float>(value));
       return;
@@ -78,7 +78,7 @@ void store_row(const TensorView& view, std::int64_t row, std::span<const double>
     }
     return;
   }
-  const BlockScales scales = scales_of(view);
+  const BlockScales scales = scale_layout(view);
   const std::vector<float> narrow(values.begin(), values.end());
   for (std::int64_t block = 0; block < scales.blocks(); ++block) {
     const std::int64_t first = block * kScaleBlock;
@@ -140,7 +140,7 @@ Vector forward(const LinearWeights& weights, std::span<const double> x) {
 
 Vector forward(const LayerNormWeights& weights, double eps, std::span<const double> x) {
   Vector y(x.size());
-  normalise_row<double>(x, moments_of<double>(x), eps, weights.weight, weights.bias, y);
+  normalise_row<double>(x, row_moments<double>(x), eps, weights.weight, weights.bias, y);
   return y;
 }
 

@@ -17,10 +17,9 @@ namespace fovea::ops::reference {
 
 using Vector = std::vector<double>;
 
-/// Returns element `index` of a view as float64, for any type (u8 included); a view of kMXFP8 must
-/// be a matrix [rows, width].
+/// Returns element `index` of a view as float64. A kMXFP8 view must be a matrix [rows, width].
 [[nodiscard]] double load(const ConstTensorView& view, std::int64_t index);
-/// Stores `value`, rounded to the view's type, which must not be kMXFP8.
+/// Stores `value`, rounded to the view's type, which must not be u8, i8 or kMXFP8.
 void store(const TensorView& view, std::int64_t index, double value);
 /// Stores a row of a matrix [rows, width], rounded to its type.
 void store_row(const TensorView& view, std::int64_t row, std::span<const double> values);
@@ -42,11 +41,11 @@ void store_row(const TensorView& view, std::int64_t row, std::span<const double>
 [[nodiscard]] Vector forward(const LayerNormWeights& weights, double eps,
                              std::span<const double> x);
 
-/// The first row of an image, and its number of rows.
+/// Returns the first row of an image, and its number of rows.
 template <typename Problem>
-[[nodiscard]] std::pair<std::int64_t, std::int64_t> rows_of(const Problem& problem,
-                                                            const ImageShapes& shapes,
-                                                            std::int64_t image) {
+[[nodiscard]] std::pair<std::int64_t, std::int64_t> image_rows(const Problem& problem,
+                                                               const ImageShapes& shapes,
+                                                               std::int64_t image) {
   if (!shapes.differ()) {
     return {image * problem.tokens, problem.tokens};
   }
@@ -54,7 +53,7 @@ template <typename Problem>
   return {starts[image], starts[image + 1] - starts[image]};
 }
 
-/// The weights, one per table row, with which torch's F.interpolate(mode="bilinear",
+/// Returns the weights, one per table row, with which torch's F.interpolate(mode="bilinear",
 /// align_corners=False, antialias=True) computes position `index` of `count`.
 [[nodiscard]] Vector interpolation(std::int64_t index, std::int64_t count, std::int64_t table);
 

@@ -5,13 +5,13 @@
 
 namespace emu {
 
-struct [[nodiscard]] Support {
+struct [[nodiscard]] CheckResult {
   std::string reason{};  // phrase for a finding; empty if allowed
 
   explicit operator bool() const { return reason.empty(); }
   /// Runs the next check if this one has passed.
   template <typename Check>
-  [[nodiscard]] Support and_then(Check&& check) const {
+  [[nodiscard]] CheckResult and_then(Check&& check) const {
     return reason.empty() ? check() : *this;
   }
 };
