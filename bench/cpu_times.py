@@ -64,7 +64,7 @@ def work(config, images):
 def fovea_times(options, precision):
     """Returns Fovea's milliseconds in each part of the network."""
     arguments = command_arguments(
-        options.model, batch=options.batch, precision=precision, threads=options.threads, seconds=0
+        options.model, batch=options.batch, precision=precision, threads=options.threads, seconds=0, device="cpu"
     )
     done = json.loads(answer(options.fovea.with_name("encoder_bench"), *arguments))
     result = done["results"][0]

@@ -1,5 +1,6 @@
 // Measures the encoder's rate at each batch size, and each operator's share of the time:
-//   encoder_bench MODEL [--batch 1,32] [--precision fp32] [--threads 0] [--seconds 5]
+//   encoder_bench MODEL [--batch 1,32] [--precision fp32] [--device auto] [--threads 0] [--seconds
+//   5]
 // Prints one JSON object. It times encode() alone, on random pixels, after a warm-up.
 #include <algorithm>
 #include <chrono>
@@ -56,6 +57,8 @@ Options parse(int argc, char** argv) {
       }
     } else if (flag == "--precision") {
       options.encoder.precision = parse_precision(value);
+    } else if (flag == "--device") {
+      options.encoder.device = value;
     } else if (flag == "--threads") {
       options.encoder.threads = std::stoi(value);
     } else if (flag == "--seconds") {
@@ -66,7 +69,9 @@ Options parse(int argc, char** argv) {
   }
   if (options.model.empty()) {
     fail(
-        "usage: encoder_bench MODEL [--batch 1,32] [--precision fp32] [--threads 0] [--seconds 5]");
+        "usage: encoder_bench MODEL [--batch 1,32] [--precision fp32] [--device auto] [--threads "
+        "0] "
+        "[--seconds 5]");
   }
   return options;
 }

@@ -235,7 +235,7 @@ class Fovea:
         """Returns the rate that encoder_bench measures for this batch size, on its own random pixels."""
         batch, threads = self.requests * len(pixels), self.options.threads
         arguments = command_arguments(
-            self.options.model, batch=batch, precision=self.precision, threads=threads, seconds=seconds
+            self.options.model, batch=batch, precision=self.precision, threads=threads, seconds=seconds, device="cpu"
         )
         done = json.loads(answer(self.options.bench, *arguments))
         result = done["results"][0]
