@@ -363,7 +363,10 @@ def test_kernels_are_listed_and_named(run_fovea, example, tmp_path):
         ({"block": 2048}, "a block must have 1 to 1024 threads, got 2048"),
         ({"cluster": 2}, "1x1x1 blocks cannot be divided into clusters of 2x1x1"),
         ({"shared_bytes": 300000}, "bytes of shared memory, got "),
-        ({"arguments": [{"tensor_map": {"buffer": "y", "box": [257]}}]}, "launch.arguments[0]: the argument has 128 bytes"),
+        (
+            {"arguments": [{"tensor_map": {"buffer": "y", "box": [257]}}]},
+            "launch.arguments[0]: the argument has 128 bytes",
+        ),
     ],
 )
 def test_what_does_not_fit_the_kernel(emulate, change, said):

@@ -132,7 +132,8 @@ TEST(CanRunTest, OperatorsWithoutKernelsGiveReasons) {
       .sequences = 2, .tokens = 4, .hidden = 768, .out = 768, .input = DType::kBF16};
   EXPECT_TRUE(can_run(token, hopper()));
   token.projected = false;
-  EXPECT_EQ(can_run(token, hopper()).why, "text heads without a projection are not supported on GPUs");
+  EXPECT_EQ(can_run(token, hopper()).why,
+            "text heads without a projection are not supported on GPUs");
 }
 
 TEST(CanRunTest, PoolsOfEveryCheckpointRun) {

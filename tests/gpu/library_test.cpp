@@ -101,7 +101,8 @@ TEST_F(LibraryTest, LooksInAbsoluteFoldersAlone) {
   for (const char* const relative : {":/none", "bin:/none", "./bin:/none", ".:/none"}) {
     ::setenv("PATH", relative, 1);
     const std::string found = open("libbroken-thing.so");
-    EXPECT_NE(found.find("cannot find the library"), std::string::npos) << relative << ": " << found;
+    EXPECT_NE(found.find("cannot find the library"), std::string::npos)
+        << relative << ": " << found;
   }
   ::setenv("PATH", (root / "bin").c_str(), 1);  // absolute: it is looked at
   const std::string found = open("libbroken-thing.so");

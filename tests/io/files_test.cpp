@@ -271,7 +271,8 @@ TEST_F(FilesTest, SmallFilesAreReadWholeUpToTheirLimit) {
     EXPECT_EQ(read_small_file(path), text);
   }
   write_file_atomically(path, std::string(kMaxSmallFileBytes + 1, 'x'));
-  EXPECT_SAYS(error_of([&] { (void)read_small_file(path); }), "the file is too large: 4194305 bytes");
+  EXPECT_SAYS(error_of([&] { (void)read_small_file(path); }),
+              "the file is too large: 4194305 bytes");
   EXPECT_SAYS(read_small_file("/proc/self/maps"), "\n");  // whose size is said to be 0
 }
 

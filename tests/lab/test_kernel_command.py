@@ -201,7 +201,10 @@ def test_gates_need_what_they_compare_with(run_fovea):
     ("options", "told"),
     [
         (["--record", "r.json", "--sources", "other"], "--record cannot be used with --sources and --parameters"),
-        (["--record", "r.json", "--parameters", '{"stages": 2}'], "--record cannot be used with --sources and --parameters"),
+        (
+            ["--record", "r.json", "--parameters", '{"stages": 2}'],
+            "--record cannot be used with --sources and --parameters",
+        ),
         (["--record", "no/such/folder/r.json"], "no/such/folder/r.json: there is no folder no/such/folder"),
     ],
 )

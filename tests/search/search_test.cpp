@@ -344,7 +344,8 @@ TEST_F(SearchTest, LinesOfManyBlocksAreFound) {
   write("index-00000.jsonl", std::string(17 << 20, 'x') + std::string(kRows, '\n'));
   EXPECT_SAYS(error_of([](const Collection& c) { (void)c.source(0); }),
               "index-00000.jsonl, line 1: the line has 17825793 bytes");
-  EXPECT_SAYS(error_of([](const Collection& c) { (void)c.find("a"); }), "line 1: the line has 17825793 bytes");
+  EXPECT_SAYS(error_of([](const Collection& c) { (void)c.find("a"); }),
+              "line 1: the line has 17825793 bytes");
 }
 
 // Long indexes are not read to be opened, nor for a single row.
