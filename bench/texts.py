@@ -23,7 +23,7 @@ import measuring
 import torch
 from programs import command_arguments, log, reason
 from system import Run
-from text_accuracy import CALIBRATION_TEXTS, TOKENS, calibrate_copy, listed_texts, sentences
+from text_accuracy import CALIBRATION_TEXTS, TOKENS, calibrate_copy, write_text_list, sentences
 from transformers import AutoTokenizer, SiglipModel
 
 CHECKED = 64
@@ -93,7 +93,7 @@ def program_rate(options, precision, texts, folder):
         out = folder / "texts.npy"
         out.unlink(missing_ok=True)
         common = {"m": options.calibrated, "device": options.device, "precision": precision, "quiet": True, "o": out}
-        text_list = listed_texts(folder / "texts.jsonl", texts[:count])
+        text_list = write_text_list(folder / "texts.jsonl", texts[:count])
         return Run(options.program, "embed", *command_arguments(text=text_list, **common)).seconds
 
     seconds(len(texts) // SHORT_RUN_DIVISOR)  # warm-up: loads the weights into the page cache

@@ -38,7 +38,8 @@ __device__ __forceinline__ void bar_sync(std::uint32_t id, std::uint32_t threads
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/// Arrives at barrier `id` without waiting.
+/// Arrives at barrier `id` without waiting: `threads` counts this thread, as it counts those in
+/// bar_sync().
 __device__ __forceinline__ void bar_arrive(std::uint32_t id, std::uint32_t threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
