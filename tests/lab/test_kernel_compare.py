@@ -107,7 +107,7 @@ def test_profiles_name_what_moved(run_fovea, build, tmp_path):
     printed = compare(run_fovea, a, b, "--profile", f"--json={tmp_path}/out.json", "--csv", tmp_path / "out.csv").stdout
     lines = [line.split() for line in printed.splitlines()[3:]]
     assert lines[1] == ["sectors_per_store", "4", "16", "+300.0%"]
-    assert [line[0] for line in lines] == ["what", "sectors_per_store", "what", "stall_membar", "seconds"]
+    assert [line[0] for line in lines] == ["differences", "sectors_per_store", "differences", "stall_membar", "seconds"]
     counters = json.loads((tmp_path / "out.json").read_text())["counters"]
     assert [(counter["name"], counter["work"]) for counter in counters] == [
         ("sectors_per_store", True), ("stall_membar", False), ("seconds", False)]  # fmt: skip

@@ -67,7 +67,7 @@ def test_each_misdeed_costs_one_candidate(hostile):
         ("proposal", "the same candidate was already tried"),
         ("proposal", "ended with exit code 1: I have had enough"),
         ("proposal", "is not a JSON object: y"),
-        ("proposal", "keeps writing lines"),
+        ("proposal", "keeps writing unrequested lines"),
         ("proposal", "did not answer within 5 s"),
         ("proposal", "is not a JSON object"),
     ]
@@ -109,9 +109,9 @@ def test_a_ledger_is_of_one_run(hostile, run_fovea, tmp_path):
     whole, _ = hostile
     assert "exists; use --resume to continue" in run_fovea(*command(whole), code=1).stderr
     message = run_fovea(*command(whole, "--resume", "--seed", "8"), code=1).stderr
-    assert "its seed is 1, and this run's is 8" in message
+    assert "whose seed is 1 instead of 8" in message
     message = run_fovea(*command(whole, "--resume", case="b2_h8_n2048_d64_f16"), code=1).stderr
-    assert "its case is" in message
+    assert "whose case is" in message
     again = tmp_path / "again.jsonl"
     again.write_text("of somebody else\n")
     assert "cannot be used with --resume" in run_fovea(*command(again, "--overwrite", "--resume"), code=2).stderr
