@@ -23,7 +23,7 @@ import measuring
 import torch
 from programs import command_arguments, log, reason
 from system import Run
-from text_accuracy import CALIBRATION_TEXTS, TOKENS, calibrate_copy, write_text_list, sentences
+from text_accuracy import CALIBRATION_TEXTS, TOKENS, calibrate_copy, sentences, write_text_list
 from transformers import AutoTokenizer, SiglipModel
 
 CHECKED = 64
