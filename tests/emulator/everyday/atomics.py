@@ -122,7 +122,7 @@ shared("histogram", "unsigned s[4]", "s[i] = 0;", "atomicAdd(&s[v >> 30], 1u);",
        numpy.bincount(BITS >> 30, minlength=4))  # fmt: skip
 shared("generic_atomic", "unsigned s[4]", "s[i] = 0;",
        "unsigned* to = (v & 1) ? &s[i % 4] : &y[4 + i % 4]; atomicAdd(to, v >> 8);", "s[i]", BITS,
-       [((BITS >> 8) * (BITS % 2 == odd))[k::4].sum() for odd in (1, 0) for k in range(4)])  # fmt: skip
+       [((BITS >> 8) * (odd == BITS % 2))[k::4].sum() for odd in (1, 0) for k in range(4)])  # fmt: skip
 
 HALVES = (INDEX % 8).astype("f2")
 add(FAMILY, "atomic_add_half", "const __half* x, __half* y", "int i = threadIdx.x; atomicAdd(&y[i % 4], x[i]);",

@@ -204,7 +204,9 @@ def main():
             if said := difference(output, base64.b64decode(data)):
                 wrong.append(f"{name}: {said}")
         if time.monotonic() > end:
-            failed.append(f"{len(names) - len(kernels)} kernels that were not reached in {options.most_seconds} seconds")
+            failed.append(
+                f"{len(names) - len(kernels)} kernels that were not reached in {options.most_seconds} seconds"
+            )
             break
     date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     result = Gpu().describe() | {"date": date, "kernels": kernels}

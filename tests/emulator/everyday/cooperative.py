@@ -29,7 +29,9 @@ group("group_tile_votes", "auto tile = cg::tiled_partition<8>(block); unsigned v
       "y[i] = tile.ballot(v & 1) + 256 * tile.any(v > 4000000000u) + 512 * tile.all(v > 1000u);",
       numpy.repeat(((TILES & 1) << numpy.arange(8, dtype="u4")).sum(1) + 256 * (TILES > 4000000000).any(1)
                    + 512 * (TILES > 1000).all(1), 8))  # fmt: skip
-group("group_tile_of_one", "auto tile = cg::tiled_partition<1>(block); y[i] = x[i] + tile.size(); tile.sync();", BITS + 1)
+group(
+    "group_tile_of_one", "auto tile = cg::tiled_partition<1>(block); y[i] = x[i] + tile.size(); tile.sync();", BITS + 1
+)
 group("group_tile_sync", "__shared__ unsigned s[64]; auto tile = cg::tiled_partition<4>(block); s[i] = x[i]; tile.sync();\n"
       "y[i] = s[i ^ 3];", BITS[INDEX ^ 3])  # fmt: skip
 group("group_reduce", "auto tile = cg::tiled_partition<32>(block); y[i] = cg::reduce(tile, x[i], cg::plus<unsigned>());",

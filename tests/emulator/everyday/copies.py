@@ -58,7 +58,9 @@ LOAD = (
     'asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];"\n'
     ':: "r"(at(s)), "l"(x), "r"(at(&bar)) : "memory");\n'
 )
-copy("bulk_load", BARRIER + "if (i == 0) {\n" + EXPECT + LOAD + "}\n" + TRY + "y[i] = s[63 - i];", BITS[::-1], lowest=90)
+copy(
+    "bulk_load", BARRIER + "if (i == 0) {\n" + EXPECT + LOAD + "}\n" + TRY + "y[i] = s[63 - i];", BITS[::-1], lowest=90
+)
 copy("bulk_prefetch", 'if (i == 0) asm volatile("cp.async.bulk.prefetch.L2.global [%0], 256;" :: "l"(x));\ny[i] = x[i];', BITS,
      lowest=90)  # fmt: skip
 STORE = ('asm volatile("cp.async.bulk.{}.bulk_group{} [%0], [%1], 256;" :: "l"(y), "r"(at(s)) : "memory");\n'

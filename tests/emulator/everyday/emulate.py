@@ -78,7 +78,16 @@ def run(program, case, ptx, folder, *options):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "kernel.ptx").write_text(isolate(ptx, case.kernel))
     (folder / "launch.json").write_text(json.dumps(launch_of(case, folder)))
-    command = [pathlib.Path(program).resolve(), "emulate", "kernel.ptx", "--launch", "launch.json", "--json", "--overwrite", *options]
+    command = [
+        pathlib.Path(program).resolve(),
+        "emulate",
+        "kernel.ptx",
+        "--launch",
+        "launch.json",
+        "--json",
+        "--overwrite",
+        *options,
+    ]
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=60)
     except subprocess.TimeoutExpired:

@@ -182,7 +182,11 @@ product("e4m3", 32, "f32", lowest=89)
 product("e5m2", 32, "f32", other="e4m3", lowest=89)
 
 # A of 8 x 4 and B of 4 x 8 doubles: a number of each for every lane.
-A64, B64, C64 = whole(8, 4, -4, 4, 7).astype("f8"), whole(8, 4, -4, 4, 5).astype("f8"), whole(8, 8, -9, 9, 3).astype("f8")
+A64, B64, C64 = (
+    whole(8, 4, -4, 4, 7).astype("f8"),
+    whole(8, 4, -4, 4, 5).astype("f8"),
+    whole(8, 8, -9, 9, 3).astype("f8"),
+)
 add(FAMILY, "mma_m8n8k4_f64", "const double* a, const double* b, const double* c, double* y",
     "int i = threadIdx.x; double d, e; asm volatile(\"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%4, %5};\"\n"
     ': "=d"(d), "=d"(e) : "d"(a[i]), "d"(b[i]), "d"(c[2 * i]), "d"(c[2 * i + 1])); y[2 * i] = d; y[2 * i + 1] = e;',

@@ -11,7 +11,16 @@ SIMPLE = "const unsigned* x, unsigned* y"
 
 
 def memory(name, body, wanted, x=BITS, parameters=SIMPLE, block=COUNT, **more):
-    add(FAMILY, name, parameters, "int i = threadIdx.x;\n" + body, [x, out(wanted)], block=block, headers=HEADERS, **more)
+    add(
+        FAMILY,
+        name,
+        parameters,
+        "int i = threadIdx.x;\n" + body,
+        [x, out(wanted)],
+        block=block,
+        headers=HEADERS,
+        **more,
+    )
 
 
 memory("float4_copy", "float4 v = x[i]; v.x += v.w; y[i] = v;",
@@ -30,7 +39,9 @@ memory("eight_bytes", "y[i] = *(const unsigned long long*)(x + 2 * i);", BITS.vi
        "const unsigned* x, unsigned long long* y", HALF)  # fmt: skip
 memory("bytes", "y[i] = x[i] + x[255 - i];",
        (BITS.view("u1") + BITS.view("u1")[::-1]), BITS, "const unsigned char* x, unsigned char* y", 256)  # fmt: skip
-memory("shorts_in_memory", "y[i] = x[i] * 3;", (BITS.view("i2") * 3).astype("i2"), BITS, "const short* x, short* y", 128)
+memory(
+    "shorts_in_memory", "y[i] = x[i] * 3;", (BITS.view("i2") * 3).astype("i2"), BITS, "const short* x, short* y", 128
+)
 for name, load in [
     ("ldg", "__ldg(x + i)"),
     ("ldcs", "__ldcs(x + i)"),
@@ -84,9 +95,17 @@ memory("copied_memory", "unsigned char a[16]; memcpy(a, x + (i & 60), 16); memse
 memory("bit_fields", "struct Fields { unsigned a : 5, b : 11; int c : 9; unsigned d : 7; } f; f.a = x[i]; f.b = x[i] >> 3;\n"
        "f.c = (int)(x[i] >> 7); f.d = i; y[i] = f.a + f.b * 32 + (unsigned)f.c + f.d * 65536;",
        ((BITS & 31) + (BITS >> 3 & 2047) * 32 + (((BITS >> 7 & 511) ^ 256) - 256).astype("u4") + INDEX * 65536))  # fmt: skip
-memory("union", "union { float f; unsigned u; unsigned char b[4]; } n; n.u = x[i]; n.b[1] ^= 0xff; y[i] = n.u;", BITS ^ 0xFF00)
+memory(
+    "union",
+    "union { float f; unsigned u; unsigned char b[4]; } n; n.u = x[i]; n.b[1] ^= 0xff; y[i] = n.u;",
+    BITS ^ 0xFF00,
+)
 memory("device_array", "scratch[i] = x[i]; __syncthreads(); y[i] = scratch[i ^ 8];", BITS[INDEX ^ 8],
        before="__device__ unsigned scratch[64];")  # fmt: skip
-memory("device_malloc", "unsigned* p = (unsigned*)malloc(8); p[0] = x[i]; p[1] = i; y[i] = p[0] + p[1]; free(p);", BITS + INDEX)
+memory(
+    "device_malloc",
+    "unsigned* p = (unsigned*)malloc(8); p[0] = x[i]; p[1] = i; y[i] = p[0] + p[1]; free(p);",
+    BITS + INDEX,
+)
 lanewise(FAMILY, "pitched_rows", "y[i] = *(const unsigned*)((const char*)in_v + (i / 8) * 32 + (i % 8) * 4) + 1;",
          BITS + 1, [BITS])  # fmt: skip
