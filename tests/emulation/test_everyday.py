@@ -25,8 +25,8 @@ from everyday.emulate import isolate, run  # noqa: E402
 from everyday.table import difference, digest  # noqa: E402
 
 CAPTURES = sorted((ROOT / "tests/emulator/everyday/cards").glob("*.json"))
-# The least share of all kernels that must run, rather than be refused by name.
-RUNNING = 0.0
+# The least share of all kernels that must run, rather than be refused by name: the share that does, rounded down.
+RUNNING = 0.44
 # Sources that are compiled by day: quick ones of several families.
 SAMPLE = ("carries", "rounding", "warps")
 # Kernels that a GPU runs and the emulator rejects: tiles of cooperative groups smaller than a warp name a mask each.
