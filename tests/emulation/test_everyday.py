@@ -8,7 +8,6 @@ import base64
 import collections
 import concurrent.futures
 import json
-import os
 import pathlib
 import shutil
 import sys
@@ -17,8 +16,9 @@ import numpy
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests/emulator"))
+sys.path.extend(str(ROOT / folder) for folder in ("scripts", "tests/emulator"))
 
+import cpus  # noqa: E402
 import everyday.compile  # noqa: E402
 from everyday import CASES  # noqa: E402
 from everyday.emulate import isolate, run  # noqa: E402
@@ -53,7 +53,7 @@ def outcomes(fovea_bin, tmp_path_factory):
         def compiled(name, cases):
             return cases, everyday.compile.compile_unit(cases, folder, name, flags).read_text()
 
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        with concurrent.futures.ThreadPoolExecutor(cpus.available()) as pool:
             made = pool.map(compiled, *zip(*everyday.compile.units(units).items()))
             jobs = [(case, ptx) for cases, ptx in made for case in cases]
             results = pool.map(lambda job: run(fovea_bin, *job, folder / job[0].name), jobs)

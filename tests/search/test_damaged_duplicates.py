@@ -155,4 +155,4 @@ def test_a_file_that_is_seen_through_two_mounts_stays(run_fovea, tmp_path, monke
     environment = preload(tmp_path, TWO_DEVICES)
     result = run_fovea("similar", "--duplicates", "--in", "out", "--print0", env=environment)
     assert result.stdout == "mount/copy.png\0"
-    assert "1 duplicate not to be deleted: it may be the file of another photo" in result.stderr
+    assert "1 duplicate not to be deleted: it may be the same file as another photo" in result.stderr

@@ -344,7 +344,7 @@ def test_names_start_where_the_job_ran(run_fovea, tmp_path, photos):
     assert json.loads(found.stdout)["queries"][0]["row"] == 3
     (tmp_path / "models").rename(tmp_path / "renamed")
     error = run_fovea("similar", "moved/new.png", "--in", "moved/out", cwd=tmp_path, code=1).stderr
-    assert "models/tiny with which moved/out was made" in error and "-m" in error and "--root" in error
+    assert "models/tiny that made moved/out" in error and "-m" in error and "--root" in error
 
 
 def checked(record, **layout):

@@ -121,7 +121,7 @@ def limited():
 def test_a_line_that_is_no_text_takes_little_memory(run_fovea, small, tmp_path, line):
     (tmp_path / "x.jsonl").write_bytes(b'"cat"\n' + line + b"\n")
     said = run_fovea("tokenize", "-m", small, f"@{tmp_path}/x.jsonl", code=1, preexec_fn=limited).stderr
-    assert "x.jsonl: line 2 is longer than 6291456 bytes" in said
+    assert "x.jsonl: line 2 is too long (more than 6291456 bytes)" in said
     (tmp_path / "x.jsonl").write_bytes(b'"cat"\n' + line[: 6 << 20] + b"\n")
     said = run_fovea("tokenize", "-m", small, f"@{tmp_path}/x.jsonl", code=1, preexec_fn=limited).stderr
     assert "x.jsonl, line 2: expected one JSON string" in said
