@@ -127,7 +127,7 @@ BROKEN_INDEXES = {
     "long": ("".join(map(index_line, range(4))), 3, "has more lines than the 3 rows"),
     "misnumbered": (index_line(0) + index_line(2), 1, "line 2: the row number is 2, expected 1"),
     "no JSON": (index_line(0) + "no JSON\n", 1, "line 2: not a JSON object"),
-    "endless line": (index_line(0) + "x" * (2 << 20), 1, "line 2 is longer than 1048576 bytes"),
+    "endless line": (index_line(0) + "x" * (2 << 20), 1, "line 2 is too long (more than 1048576 bytes)"),
 }
 
 

@@ -329,7 +329,7 @@ def test_check_without_a_manifest(embed, run_fovea, three, tmp_path):
     before = contents(out)
     (out / "manifest.json").unlink()
     assert "check" in embed(three, out=out, code=1).stderr
-    assert "manifest.json: is missing" in run_fovea("check", out, code=1).stdout
+    assert "manifest.json: the file is missing" in run_fovea("check", out, code=1).stdout
     run_fovea("check", out, "--repair")
     assert "images" in embed(three, out=out, code=3).stderr
     assert contents(out) == before
