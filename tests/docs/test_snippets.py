@@ -39,6 +39,7 @@ NOT_RUN = {
     "build/dev/tests/captures_tool ": "needs a GPU, or what one has written",
     "... fovea kernel sass": "needs kernels; the stage `kernels` runs it",
     "python3 bench/": "measures for minutes",
+    "python3 tests/emulator/everyday/": "needs CUDA's compiler or a GPU; tests/emulation compiles and runs the kernels",
     "python -m fovea.lab.accept": "runs for minutes",
     "python -m fovea.lab.bench_attention": "runs for minutes",
     "y = fovea.ops.attention(q, k, v, impl=": "needs a GPU",
