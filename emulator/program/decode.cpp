@@ -105,6 +105,13 @@ class Layout {
     return entry->second;
   }
 
+  Slot carry() {
+    if (carry_ == kNoSlot) {
+      carry_ = allocate_slot(1);
+    }
+    return carry_;
+  }
+
   [[nodiscard]] const Place* find_place(std::string_view name) const {
     const auto entry = places_.find(name);
     return entry == places_.end() ? nullptr : &entry->second;
@@ -137,6 +144,7 @@ class Layout {
   const syntax::Function& function_;
   Program& program_;
   std::vector<Slot> slots_;
+  Slot carry_ = kNoSlot;
   std::map<std::tuple<int, std::uint64_t, bool>, Slot> constants_;
   std::map<std::string, Slot> specials_;
   std::map<std::string, Place, std::less<>> places_;
@@ -262,11 +270,18 @@ void Decoder::add_result(const Operand& operand, int bits) {
   }
 }
 
+void Decoder::require_whole(const Operand& operand) const {
+  if (operand.has_minus || !operand.selector.empty()) {
+    fail("this instruction takes no minus sign before a register and no part of one");
+  }
+}
+
 Slot Decoder::source(const Operand& operand, Type type) const {
   const int bits = bits_of(type);
   if (operand.is_negated) {
     fail("'!' is allowed before predicates only");
   }
+  require_whole(operand);
   switch (operand.kind) {
     case OperandKind::kRegister:
       if (layout_.bits_of(operand.index) != bits || operand.offset != 0) {
@@ -312,6 +327,7 @@ Slot Decoder::source(const Operand& operand, Type type) const {
 }
 
 Slot Decoder::destination(const Operand& operand, int bits) const {
+  require_whole(operand);
   if (operand.kind != OperandKind::kRegister || layout_.bits_of(operand.index) != bits) {
     fail(fmt::format("expected a register of {} bits for the result", bits));
   }
@@ -320,6 +336,7 @@ Slot Decoder::destination(const Operand& operand, int bits) const {
 
 Slot Decoder::predicate(const Operand& operand, bool& is_negated) const {
   is_negated = operand.is_negated;
+  require_whole(operand);
   if (operand.kind == OperandKind::kRegister && layout_.bits_of(operand.index) == 1) {
     return layout_.slot_of(operand.index);
   }
@@ -327,6 +344,10 @@ Slot Decoder::predicate(const Operand& operand, bool& is_negated) const {
     return layout_.constant(operand.bits != 0 ? 1 : 0, 1);
   }
   fail("expected a predicate");
+}
+
+Slot Decoder::carry() const {
+  return layout_.carry();
 }
 
 std::size_t Decoder::instruction_count() const {
@@ -342,6 +363,7 @@ AddressOperand Decoder::address(const Operand& operand) const {
     fail("expected [an address]");
   }
   const Operand& base = operand.parts[0];
+  require_whole(base);
   if (base.kind == OperandKind::kRegister) {
     const int bits = layout_.bits_of(base.index);
     if (bits < 32) {
