@@ -9,7 +9,9 @@
 namespace emu {
 namespace {
 
-// Slots: the destination, the sources, and last the carry, a predicate that PTX gives no name.
+// Slots: the destination, the sources, and last the carry, a predicate that PTX gives no name. A
+// difference is the sum with the subtrahend's complement, so its carry is set if it borrows
+// nothing: CUDA's division of 128-bit numbers reads it by addc behind subc.cc.
 template <Extended kExtended, typename T>
 Outcome run_extended(Warp& warp, const Op& op, Lanes lanes) {
   using Word = Unsigned<T>;
@@ -29,7 +31,8 @@ Outcome run_extended(Warp& warp, const Op& op, Lanes lanes) {
   Vec<Word> results;
   Lanes carried = 0;
   for (int i = 0; i < kLanes; ++i) {
-    const Wide carry_in = carry >> static_cast<unsigned>(i) & 1U;
+    const Wide carry_in =
+        use.reads ? carry >> static_cast<unsigned>(i) & 1U : kExtended == Extended::kSub;
     T first = a.lanes[i];
     T second = b.lanes[i];
     if constexpr (kIsMad) {
@@ -38,8 +41,9 @@ Outcome run_extended(Warp& warp, const Op& op, Lanes lanes) {
       second = c.lanes[i];
     }
     const Wide x = static_cast<Word>(first);
-    const Wide y = static_cast<Word>(second);
-    const Wide sum = kExtended == Extended::kSub ? x - y - carry_in : x + y + carry_in;
+    const Wide y =
+        kExtended == Extended::kSub ? static_cast<Word>(~second) : static_cast<Word>(second);
+    const Wide sum = x + y + carry_in;
     results.lanes[i] = static_cast<Word>(sum);
     carried |= static_cast<Lanes>(sum >> (8 * sizeof(T)) & 1U) << static_cast<unsigned>(i);
   }
