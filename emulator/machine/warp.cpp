@@ -85,6 +85,8 @@ Warp::Warp(Block& block, int index, Lanes lanes)
         constant.value + (constant.is_shared_address ? block.shared_base() : 0);
     if (constant.bits == 1) {
       write_predicate(constant.slot, value != 0 ? kAllLanes : 0, kAllLanes, kAllLanes);
+    } else if (constant.bits == 8) {
+      fill(constant.slot, static_cast<std::uint8_t>(value), kAllLanes);
     } else if (constant.bits == 16) {
       fill(constant.slot, static_cast<std::uint16_t>(value), kAllLanes);
     } else if (constant.bits == 32) {

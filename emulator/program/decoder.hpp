@@ -80,6 +80,8 @@ class Decoder {
     add(predicate(operand(index), is_negated));
     return is_negated;
   }
+  /// Returns the slot of the carry of extended-precision arithmetic, a predicate.
+  [[nodiscard]] Slot carry() const;
   /// Returns the size of a register operand in bits; for other operands, that of the type.
   [[nodiscard]] int register_bits(const syntax::Operand& operand, Type type) const;
   /// Decodes an address whose base is a register, or a constant for a symbol or number.
@@ -104,6 +106,9 @@ class Decoder {
   [[nodiscard]] std::uint8_t small_immediate(std::size_t index) const;
 
  private:
+  /// Fails for -r and for a part of a register, r.h1.
+  void require_whole(const syntax::Operand& operand) const;
+
   Layout& layout_;
   const syntax::Instruction& instruction_;
   Op& op_;

@@ -27,6 +27,8 @@ class ProgramLayout {
   Slot allocate_slot(int bits);
   Slot constant(std::uint64_t value, int bits, bool is_shared_address);
   Slot special(const std::string& name, int bits);
+  /// Returns the slot of the carry of extended-precision arithmetic, a predicate.
+  Slot carry();
   [[nodiscard]] const Place* find_place(const std::string& name) const;
   /// Place of a .shared variable of a function, by the function's number and the variable's symbol.
   [[nodiscard]] Place shared_place(std::size_t function, std::size_t symbol) const {
@@ -38,6 +40,7 @@ class ProgramLayout {
   std::uint64_t place_shared(const syntax::Variable& variable);
 
   Program& program_;
+  Slot carry_ = kNoSlot;
   std::map<std::tuple<int, std::uint64_t, bool>, Slot> constants_;
   std::map<std::string, Slot> specials_;
   std::map<std::string, Place, std::less<>> places_;
