@@ -59,6 +59,7 @@ class Block {
   std::array<Barrier, 16> barriers{};
   races::SharedShadow shadow{};
   races::LaneShadow lane_shadow{};
+  races::Locations locations{};
   std::map<std::uint32_t, Mbarrier> mbarriers{};  // keyed by the offset in shared memory
   TensorMemory tensor{};
   std::uint32_t free_registers = 0;     // registers that warps have released with setmaxnreg

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "emulator/operations/memory.hpp"
 #include "emulator/operations/operations.hpp"
 #include "emulator/operations/registers.hpp"
 
@@ -119,14 +120,27 @@ Outcome run_launch_dependents(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
   return Outcome::kDone;
 }
 
-// Spaces that a fence.proxy covers. Other fences have no effect: the emulator's memory is
-// sequentially consistent, and races depend on mbarriers and proxy fences only.
+// Spaces that a fence.proxy covers.
 struct ProxyFence {
   bool covers_shared = true;
   bool covers_global = true;
 };
 
-Outcome run_fence(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
+Outcome run_nothing(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
+  return Outcome::kDone;
+}
+
+// Matters to the race detector alone: the emulator's memory is sequentially consistent.
+struct MemoryFence {
+  races::Scope scope = races::Scope::kDevice;
+  bool acquires = true;
+  bool releases = true;
+};
+
+Outcome run_fence(Warp& warp, const Op& op, Lanes /*lanes*/) {
+  const auto& [scope, acquires, releases] = op.get<MemoryFence>();
+  warp.notify_races(
+      [&](auto& races, auto actor) { races.fence(actor, scope, acquires, releases); });
   return Outcome::kDone;
 }
 
@@ -158,25 +172,61 @@ void decode_mapa(Decoder& decoder) {
   op.code = &run_mapa;
 }
 
-void decode_fence(Decoder& decoder) {
-  decoder.expect_operands(0);
+// Decodes fence.proxy. Proxies of textures and aliases do not exist here; tensor maps in global
+// memory are read at once.
+void decode_proxy_fence(Decoder& decoder) {
   Op& op = decoder.op();
-  op.code = &run_fence;
+  if (decoder.take("alias")) {
+    op.code = &run_nothing;
+    return;
+  }
+  if (decoder.take("tensormap::generic")) {
+    const bool acquires = decoder.take_one_of({"acquire", "release"}) == "acquire";
+    const races::Scope scope = take_scope(decoder);
+    decoder.expect_operands(acquires ? 2 : 0);
+    op.details.set(MemoryFence{.scope = scope, .acquires = acquires, .releases = !acquires});
+    op.orders_clusters = scope == races::Scope::kDevice;
+    op.code = &run_fence;
+    return;
+  }
+  decoder.require("async");
+  decoder.expect_operands(0);
+  const bool is_global = decoder.take("global");
+  const bool is_shared =
+      !is_global && (decoder.take("shared::cta") || decoder.take("shared::cluster"));
+  op.details.set(ProxyFence{.covers_shared = !is_global, .covers_global = !is_shared});
+  op.code = &run_proxy_fence;
+}
+
+void decode_fence(Decoder& decoder) {
+  Op& op = decoder.op();
   if (decoder.take("proxy")) {
-    decoder.require("async");
-    const bool is_global = decoder.take("global");
-    const bool is_shared =
-        !is_global && (decoder.take("shared::cta") || decoder.take("shared::cluster"));
-    op.details.set(ProxyFence{.covers_shared = !is_global, .covers_global = !is_shared});
-    op.code = &run_proxy_fence;
-  } else if (decoder.take("mbarrier_init")) {
+    decode_proxy_fence(decoder);
+    return;
+  }
+  decoder.expect_operands(0);
+  if (decoder.take("mbarrier_init")) {
     decoder.require("release");
     decoder.require("cluster");
     op.code = &run_init_fence;
-  } else {
-    decoder.take_one_of({"acq_rel", "sc", "acquire", "release"});
-    decoder.take_one_of({"cta", "cluster", "gpu", "sys"});
+    return;
   }
+  MemoryFence fence;
+  if (decoder.mnemonic() == "membar") {
+    const std::string_view level = decoder.take_one_of({"cta", "gl", "sys"});
+    fence.scope = level == "cta" ? races::Scope::kBlock : races::Scope::kDevice;
+  } else {
+    const std::string_view order = decoder.take_one_of({"acq_rel", "sc", "acquire", "release"});
+    fence.acquires = order != "release";
+    fence.releases = order != "acquire";
+    fence.scope = take_scope(decoder);
+    if (fence.scope == races::Scope::kNone) {
+      decoder.fail("expected a scope: .cta, .cluster, .gpu or .sys");
+    }
+  }
+  op.details.set(fence);
+  op.orders_clusters = fence.scope == races::Scope::kDevice;
+  op.code = &run_fence;
 }
 
 void decode_setmaxnreg(Decoder& decoder) {
@@ -205,6 +255,7 @@ void decode_griddepcontrol(Decoder& decoder) {
 constexpr std::array kOperations = {
     Operation{"mapa", &decode_mapa},
     Operation{"fence", &decode_fence},
+    Operation{"membar", &decode_fence},
     Operation{"setmaxnreg", &decode_setmaxnreg},
     Operation{"griddepcontrol", &decode_griddepcontrol},
 };

@@ -428,6 +428,7 @@ Program decode(const syntax::Module& module, const syntax::Function& function,
     throw Error(
         fmt::format("line {}: {} ends without ret or a branch", function.line, function.name));
   }
+  program.orders_clusters = std::ranges::any_of(program.ops, &Op::orders_clusters);
   find_joins(program.ops);
   number_async_registers(program, [&](int index) { return layout.slot_of(index); });
   return program;
