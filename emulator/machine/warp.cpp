@@ -74,6 +74,7 @@ Warp::Warp(Block& block, int index, Lanes lanes)
       actor_(races_ == nullptr ? 0 : races_->warp(block.rank(), static_cast<unsigned>(index))),
       live_(lanes),
       register_file_(block.grid().program->register_file_words) {
+  cluster_arrivals.fill(-1);
   intervals_.now = static_cast<races::Interval>(index) << kIntervalBits;
   begin_interval();
   splits_.push_back(Split{.lanes = lanes});

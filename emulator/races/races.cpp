@@ -281,6 +281,14 @@ void ClusterRaces::run_fragment(Actor warp, Fragments::Id fragment) {
   }
 }
 
+void ClusterRaces::meet_lanes(Actor warp) {
+  Warp& warp_state = state(warp);
+  if (warp_state.fragments.current() != 0) {
+    advance(warp);
+    warp_state.fragments.meet(epoch(warp));
+  }
+}
+
 Actor ClusterRaces::add_channel() {
   if (actors_ >= kMaxActors) {
     throw Error(

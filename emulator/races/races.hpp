@@ -250,6 +250,8 @@ class ClusterRaces {
     state(warp).fragments.join(fragment, into);
   }
   void run_fragment(Actor warp, Fragments::Id fragment);
+  /// Records that all lanes of a warp have met, apart as they may be.
+  void meet_lanes(Actor warp);
 
   // Tensor memory: a warp's loads and its stores each have a channel, and so have the tensor core
   // operations that each of its lanes issues.
