@@ -76,6 +76,7 @@ Warp::Warp(Block& block, int index, Lanes lanes)
       register_file_(block.grid().program->register_file_words),
       local_(block.grid().program->local_bytes),
       executing_(block.grid().program->functions.size()) {
+  cluster_arrivals.fill(-1);
   intervals_.now = static_cast<races::Interval>(index) << kIntervalBits;
   begin_interval();
   splits_.push_back(Split{.lanes = lanes});

@@ -427,6 +427,7 @@ Program decode(const syntax::Module& module, const syntax::Function& kernel,
       program.function_addresses.emplace(address->second, number);
     }
   }
+  program.orders_clusters = std::ranges::any_of(program.ops, &Op::orders_clusters);
   number_async_registers(program, [&](const Op& op, int index) {
     return layout_of_op[static_cast<std::size_t>(&op - program.ops.data())]->slot_of(index);
   });
