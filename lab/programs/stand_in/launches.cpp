@@ -181,11 +181,11 @@ void Gpu::run_group(const Group& group) {
   LaunchRecord record{
       .number = group.back().number,
       .kernel = emulation::plain_name(group.back().launch.kernel.name),
+      .schedules = reports.size(),
       .seconds =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
-  for (std::size_t i = 0; i < reports.size(); ++i) {
-    record.schedules += reports[i].steps != 0 ? 1 : 0;
-    record.operations += reports[i].steps;
+  for (const emu::Report& report : reports) {
+    record.operations += report.steps;
   }
   for (const Pending& pending : group) {
     LaunchRecord other = record;
