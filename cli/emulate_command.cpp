@@ -159,12 +159,11 @@ int emulate(const EmulateArguments& arguments, int threads) {
     }
   }
   const emulation::Emulation emulation(arguments.ptx, std::move(launch), arguments.kernel);
-  emulation::ScheduleOptions options{
-      .first_seed = arguments.seed,
-      .count = arguments.schedules,
-      .all = arguments.all,
-      .threads = threads,
-      .run = run_options(arguments)};
+  emulation::ScheduleOptions options{.first_seed = arguments.seed,
+                                     .count = arguments.schedules,
+                                     .all = arguments.all,
+                                     .threads = threads,
+                                     .run = run_options(arguments)};
   std::optional<emulation::TraceFile> trace;
   if (!arguments.trace.empty()) {
     trace.emplace(arguments.trace);
@@ -258,9 +257,10 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
             "the place of the GPU");
   add_text(command, "--launch", "FILE", arguments.launch,
            "Launch file, in JSON (default: list the kernels and their parameters)");
-  add_text(command, "--kernel", "KERNEL", arguments.kernel,
-           "Kernel for launches that name none, by its name in C++ or in the PTX; of a program, the "
-           "kernel that runs in --schedules");
+  add_text(
+      command, "--kernel", "KERNEL", arguments.kernel,
+      "Kernel for launches that name none, by its name in C++ or in the PTX; of a program, the "
+      "kernel that runs in --schedules");
   CLI::Option* const schedules =
       add_integer(command, "--schedules", {1, 1'000'000'000}, arguments.schedules,
                   "Number of schedules to run in parallel, with consecutive seeds from --seed on");
@@ -274,8 +274,7 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
   add_integers(command, "--launch-number", {1}, arguments.launches,
                "Launches of a program, counted from 1, that run in --schedules; others run once");
   begin_group(command, kComputeGroup);
-  add_choice(command, "--arch", {"sm_90a", "sm_100a"}, arguments.arch,
-             "GPU that a program finds");
+  add_choice(command, "--arch", {"sm_90a", "sm_100a"}, arguments.arch, "GPU that a program finds");
   add_integer(
       command, "--resident-blocks", {1, 1 << 20}, arguments.resident_blocks,
       "Blocks of a grid that run at the same time; the blocks of a cluster always run together");
@@ -307,13 +306,15 @@ void add_emulate(CLI::App& app, Run& run) {
   CLI::App* const command =
       app.add_subcommand("emulate", "Run CUDA kernels on the CPU and report errors in them");
   add_options(*command, *arguments);
-  explain(*command,
-          {"docs/emulator.md describes the launch file and the model of the GPU.",
-           "Exit codes: 0 no findings, 1 findings, 2 the kernels cannot be run; with a program and no "
-           "findings, the program's own."},
-          {"fovea emulate -- ./program --its-option", "fovea emulate saxpy.ptx", "fovea emulate saxpy.ptx --launch launch.json",
-           "fovea emulate saxpy.ptx --launch launch.json --schedules 100 --json",
-           "fovea emulate saxpy.ptx --launch launch.json --seed 7 --trace trace.txt"});
+  explain(
+      *command,
+      {"docs/emulator.md describes the launch file and the model of the GPU.",
+       "Exit codes: 0 no findings, 1 findings, 2 the kernels cannot be run; with a program and no "
+       "findings, the program's own."},
+      {"fovea emulate -- ./program --its-option", "fovea emulate saxpy.ptx",
+       "fovea emulate saxpy.ptx --launch launch.json",
+       "fovea emulate saxpy.ptx --launch launch.json --schedules 100 --json",
+       "fovea emulate saxpy.ptx --launch launch.json --seed 7 --trace trace.txt"});
   command->callback([arguments, command, &run] {
     if (!arguments->program.empty()) {
       throw CLI::ValidationError("a program and its arguments must be written after --");

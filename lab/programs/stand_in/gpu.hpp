@@ -71,8 +71,8 @@ struct Function {
 struct LaunchRequest {
   Function* function = nullptr;
   emu::LaunchConfig config{};
-  void** arguments = nullptr;             // addresses of the arguments
-  std::span<const std::byte> buffer{};    // or all of them, in the layout of the parameters
+  void** arguments = nullptr;           // addresses of the arguments
+  std::span<const std::byte> buffer{};  // or all of them, in the layout of the parameters
   bool is_cooperative = false;
 };
 
@@ -177,7 +177,7 @@ struct GpuLimits {
   static constexpr int kMaxThreads = 1024;
   static constexpr int kThreadsPerSm = 2048;
   static constexpr int kBlocksPerSm = 32;
-  static constexpr int kRegisters = 65536;  // per block, and per SM
+  static constexpr int kRegisters = 65536;        // per block, and per SM
   static constexpr int kSharedBytes = 48 * 1024;  // per block, unless the program asks for more
   static constexpr int kMaxSharedBytes = 227 * 1024;
   static constexpr int kSharedBytesPerSm = 228 * 1024;

@@ -54,19 +54,18 @@ std::vector<std::byte> parameters_of(const emu::KernelHandle& kernel,
       parameters.empty() ? 0 : parameters.back().offset + parameters.back().bytes);
   if (!request.buffer.empty()) {
     if (request.buffer.size() < bytes.size()) {
-      throw CallError{kInvalidValue,
-                      fmt::format("{}: the buffer of arguments has {} bytes; expected {}",
-                                  emulation::plain_name(kernel.name), request.buffer.size(),
-                                  bytes.size())};
+      throw CallError{
+          kInvalidValue,
+          fmt::format("{}: the buffer of arguments has {} bytes; expected {}",
+                      emulation::plain_name(kernel.name), request.buffer.size(), bytes.size())};
     }
     std::ranges::copy(request.buffer.first(bytes.size()), bytes.begin());
     return bytes;
   }
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (request.arguments == nullptr || request.arguments[i] == nullptr) {
-      throw CallError{kInvalidValue,
-                      fmt::format("{}: the argument {} is missing",
-                                  emulation::plain_name(kernel.name), i)};
+      throw CallError{kInvalidValue, fmt::format("{}: the argument {} is missing",
+                                                 emulation::plain_name(kernel.name), i)};
     }
     std::memcpy(bytes.data() + parameters[i].offset, request.arguments[i], parameters[i].bytes);
   }
@@ -113,10 +112,11 @@ void Gpu::launch(const LaunchRequest& request) {
     const int room =
         blocks_per_sm(*this, function, threads, config.dynamic_shared_bytes) * GpuLimits::kSms;
     if (blocks_of(config) > static_cast<std::uint64_t>(room)) {
-      throw CallError{kTooLargeCooperativeLaunch,
-                      fmt::format("{}: a cooperative launch has {} blocks, but the emulated GPU has "
-                                  "room for {}",
-                                  name, blocks_of(config), room)};
+      throw CallError{
+          kTooLargeCooperativeLaunch,
+          fmt::format("{}: a cooperative launch has {} blocks, but the emulated GPU has "
+                      "room for {}",
+                      name, blocks_of(config), room)};
     }
   }
   try {
@@ -162,9 +162,8 @@ void Gpu::run_group(const Group& group) {
     launches.push_back(pending.launch);
     is_searched = is_searched || pending.is_searched;
     if (pending.is_cooperative) {  // all blocks of the grid wait for each other
-      options.resident_blocks =
-          std::max(options.resident_blocks,
-                   static_cast<std::uint32_t>(blocks_of(pending.launch.config)));
+      options.resident_blocks = std::max(
+          options.resident_blocks, static_cast<std::uint32_t>(blocks_of(pending.launch.config)));
     }
   }
   std::vector<emu::Report> reports(1);
@@ -182,8 +181,7 @@ void Gpu::run_group(const Group& group) {
       .number = group.back().number,
       .kernel = emulation::plain_name(group.back().launch.kernel.name),
       .schedules = reports.size(),
-      .seconds =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+      .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
   for (const emu::Report& report : reports) {
     record.operations += report.steps;
   }
@@ -216,9 +214,10 @@ void Gpu::search(const std::vector<emu::Launch>& launches, const emu::RunOptions
                  std::uint64_t count, std::vector<emu::Report>& reports) {
   reports.resize(count);
   const std::size_t bytes = device_->host_bytes_of_run(launches, options);
-  const std::size_t room = std::max<std::size_t>(settings_.max_memory / std::max(bytes, std::size_t{1}), 1);
-  ThreadPool pool(static_cast<int>(
-      std::min({static_cast<std::size_t>(settings_.threads), room, std::max<std::size_t>(count, 2) - 1})));
+  const std::size_t room =
+      std::max<std::size_t>(settings_.max_memory / std::max(bytes, std::size_t{1}), 1);
+  ThreadPool pool(static_cast<int>(std::min(
+      {static_cast<std::size_t>(settings_.threads), room, std::max<std::size_t>(count, 2) - 1})));
   // The first schedule with findings: all before it are run, so that the result does not depend on
   // the timing of threads.
   std::atomic<std::size_t> first = count;
@@ -274,8 +273,7 @@ int blocks_per_sm(Gpu& gpu, Function& function, int threads, std::size_t dynamic
                                     GpuLimits::kSharedBytesPerSm / shared}));
 }
 
-Gpu::Gpu()
-    : settings_(settings_from_environment()), journal_(settings_.journal) {}
+Gpu::Gpu() : settings_(settings_from_environment()), journal_(settings_.journal) {}
 
 Gpu& Gpu::instance() {
   // Never destroyed: the program's own destructors may still use it.
