@@ -274,7 +274,7 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
   add_integers(command, "--launch-number", {1}, arguments.launches,
                "Launches of a program, counted from 1, that run in --schedules; others run once");
   begin_group(command, kComputeGroup);
-  add_choice(command, "--arch", {"sm_90a", "sm_100a"}, arguments.arch, "GPU that a program finds");
+  add_choice(command, "--target", {"sm_90a", "sm_100a"}, arguments.arch, "GPU that a program finds");
   add_integer(
       command, "--resident-blocks", {1, 1 << 20}, arguments.resident_blocks,
       "Blocks of a grid that run at the same time; the blocks of a cluster always run together");
@@ -327,7 +327,7 @@ void add_emulate(CLI::App& app, Run& run) {
       reject_if_typed(*command, {"--launch", "--trace", "--all", "--any-path"},
                       "has no effect with a program");
     } else {
-      reject_if_typed(*command, {"--launch-number", "--arch"}, "has no effect without a program");
+      reject_if_typed(*command, {"--launch-number", "--target"}, "has no effect without a program");
       if (arguments->launch.empty()) {
         reject_if_typed(*command, {"--schedules", "--trace"}, "has no effect without --launch");
       }

@@ -145,8 +145,8 @@ def test_machine_code_alone_is_refused_with_the_option_that_helps(run, driver, n
 
 def test_ptx_for_another_gpu_is_refused(run):
     flags = ("-gencode", "arch=compute_100a,code=compute_100a")
-    assert "--arch" in run("wrong", "8", flags=flags, code=2)[1]
-    assert run("wrong", "8", flags=flags, options=("--arch", "sm_100a"), code=1)[2]["launches"] == 4
+    assert "--target" in run("wrong", "8", flags=flags, code=2)[1]
+    assert run("wrong", "8", flags=flags, options=("--target", "sm_100a"), code=1)[2]["launches"] == 4
 
 
 def test_the_static_runtime_is_refused_with_the_option_that_helps(run):

@@ -73,7 +73,7 @@ std::string choose_ptx(const std::vector<CodeEntry>& entries, int gpu) {
   if (!ptx_targets.empty()) {
     throw CallError{kNoKernelImage,
                     fmt::format("the program carries PTX for {} alone, but the emulated GPU is "
-                                "sm_{}a; choose another one with --arch, or build with nvcc "
+                                "sm_{}a; choose another one with --target, or build with nvcc "
                                 "-gencode arch=compute_{},code=compute_{}",
                                 fmt::join(ptx_targets, ", "), gpu, gpu, gpu)};
   }
