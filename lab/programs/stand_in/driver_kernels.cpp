@@ -196,25 +196,26 @@ FOVEA_ENTRY cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, Fu
 
 FOVEA_ENTRY cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                            unsigned block_x, unsigned block_y, unsigned block_z,
-                           unsigned shared_bytes, void* /*stream*/, void** arguments,
-                           void** extra) {
+                           unsigned shared_bytes, void* stream, void** arguments, void** extra) {
   return launch(__func__,
                 {.config = {.grid = {grid_x, grid_y, grid_z},
                             .block = {block_x, block_y, block_z},
                             .dynamic_shared_bytes = shared_bytes},
-                 .arguments = arguments},
+                 .arguments = arguments,
+                 .stream = stream},
                 function, extra);
 }
 FOVEA_ENTRY cuLaunchCooperativeKernel(Function* function, unsigned grid_x, unsigned grid_y,
                                       unsigned grid_z, unsigned block_x, unsigned block_y,
-                                      unsigned block_z, unsigned shared_bytes, void* /*stream*/,
+                                      unsigned block_z, unsigned shared_bytes, void* stream,
                                       void** arguments) {
   return launch(__func__,
                 {.config = {.grid = {grid_x, grid_y, grid_z},
                             .block = {block_x, block_y, block_z},
                             .dynamic_shared_bytes = shared_bytes},
                  .arguments = arguments,
-                 .is_cooperative = true},
+                 .is_cooperative = true,
+                 .stream = stream},
                 function, nullptr);
 }
 FOVEA_ENTRY cuLaunchKernelEx(const gpu::driver::LaunchConfig* config, Function* function,
@@ -222,7 +223,8 @@ FOVEA_ENTRY cuLaunchKernelEx(const gpu::driver::LaunchConfig* config, Function* 
   LaunchRequest request{.config = {.grid = {config->grid_x, config->grid_y, config->grid_z},
                                    .block = {config->block_x, config->block_y, config->block_z},
                                    .dynamic_shared_bytes = config->shared_bytes},
-                        .arguments = arguments};
+                        .arguments = arguments,
+                        .stream = config->stream};
   const int code = driver_call(__func__, [&](Gpu&) {
     apply_attributes(request, {config->attributes, config->attribute_count});
   });

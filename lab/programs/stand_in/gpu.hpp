@@ -74,6 +74,7 @@ struct LaunchRequest {
   void** arguments = nullptr;           // addresses of the arguments
   std::span<const std::byte> buffer{};  // or all of them, in the layout of the parameters
   bool is_cooperative = false;
+  const void* stream = nullptr;
 };
 
 class Gpu {
@@ -132,6 +133,7 @@ class Gpu {
   struct Pending {
     emu::Launch launch{};
     std::uint64_t number = 0;
+    const void* stream = nullptr;
     bool is_searched = false;
     bool is_cooperative = false;
   };

@@ -101,6 +101,7 @@ void Gpu::launch(const LaunchRequest& request) {
   Pending pending{.launch = {.kernel = kernel,
                              .config = request.config,
                              .parameters = parameters_of(kernel, request)},
+                  .stream = request.stream,
                   .is_cooperative = request.is_cooperative};
   emu::LaunchConfig& config = pending.launch.config;
   if (std::ranges::any_of(kernel_info.cluster, [](std::uint32_t blocks) { return blocks != 0; }) &&
@@ -128,8 +129,14 @@ void Gpu::launch(const LaunchRequest& request) {
     }
     throw CallError{kInvalidConfiguration, message};
   }
+  // A dependent launch overlaps the one before it in its stream, if that has not run yet.
+  config.is_dependent =
+      config.is_dependent && !pending_.empty() && pending_.back().stream == request.stream;
   if (!config.is_dependent) {
     run_pending();
+    if (failure_ != kSuccess) {
+      throw CallError{failure_};
+    }
   }
   pending.number = ++launches_;
   pending.is_searched = settings_.searches(pending.number, function.name);

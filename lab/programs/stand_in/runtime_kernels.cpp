@@ -41,12 +41,13 @@ emu::LaunchConfig config_of(Dim3 grid, Dim3 block, std::size_t shared_bytes) {
 }
 
 int launch(const char* function, const void* handle, const emu::LaunchConfig& config,
-           void** arguments, bool is_cooperative = false) {
+           void** arguments, const void* stream, bool is_cooperative = false) {
   return runtime_call(function, [&](Gpu& gpu) {
     gpu.launch({.function = &gpu.function(handle),
                 .config = config,
                 .arguments = arguments,
-                .is_cooperative = is_cooperative});
+                .is_cooperative = is_cooperative,
+                .stream = stream});
   });
 }
 
@@ -118,17 +119,16 @@ FOVEA_ENTRY __cudaPopCallConfiguration(Dim3* grid, Dim3* block, std::size_t* sha
   return kSuccess;
 }
 FOVEA_ENTRY cudaLaunchKernel(const void* function, Dim3 grid, Dim3 block, void** arguments,
-                             std::size_t shared_bytes, void* /*stream*/) {
-  return launch(__func__, function, config_of(grid, block, shared_bytes), arguments);
+                             std::size_t shared_bytes, void* stream) {
+  return launch(__func__, function, config_of(grid, block, shared_bytes), arguments, stream);
 }
 FOVEA_ENTRY __cudaLaunchKernel(const void* function, Dim3 grid, Dim3 block, void** arguments,
-                               std::size_t shared_bytes, void* /*stream*/) {
-  return launch("kernel launch", function, config_of(grid, block, shared_bytes), arguments);
+                               std::size_t shared_bytes, void* stream) {
+  return launch("kernel launch", function, config_of(grid, block, shared_bytes), arguments, stream);
 }
 FOVEA_ENTRY cudaLaunchCooperativeKernel(const void* function, Dim3 grid, Dim3 block,
-                                        void** arguments, std::size_t shared_bytes,
-                                        void* /*stream*/) {
-  return launch(__func__, function, config_of(grid, block, shared_bytes), arguments, true);
+                                        void** arguments, std::size_t shared_bytes, void* stream) {
+  return launch(__func__, function, config_of(grid, block, shared_bytes), arguments, stream, true);
 }
 FOVEA_ENTRY cudaLaunchKernelExC(const RuntimeLaunchConfig* config, const void* function,
                                 void** arguments) {
@@ -136,7 +136,8 @@ FOVEA_ENTRY cudaLaunchKernelExC(const RuntimeLaunchConfig* config, const void* f
     LaunchRequest request{
         .function = &gpu.function(function),
         .config = config_of(config->grid, config->block, config->dynamic_shared_bytes),
-        .arguments = arguments};
+        .arguments = arguments,
+        .stream = config->stream};
     apply_attributes(request, {config->attributes, config->attribute_count});
     gpu.launch(request);
   });
