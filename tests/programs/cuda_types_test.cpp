@@ -43,8 +43,7 @@ TEST(CudaTypes, CodesAreThoseOfTheHeaders) {
   EXPECT_EQ(int{kTooLargeCooperativeLaunch}, cudaErrorCooperativeLaunchTooLarge);
   EXPECT_EQ(int{kNotSupported}, CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_STREQ(describe_error(CUDA_ERROR_LAUNCH_FAILED).driver_name, "CUDA_ERROR_LAUNCH_FAILED");
-  EXPECT_EQ(int{kMaxDynamicSharedBytesAttribute},
-            CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+  EXPECT_EQ(int{kMaxDynamicSharedBytesAttribute}, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 }
 
 }  // namespace
