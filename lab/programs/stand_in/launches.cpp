@@ -208,7 +208,8 @@ void Gpu::run_group(const Group& group) {
       }
       LaunchRecord found = record;
       for (const Pending& pending : group) {
-        if (pending.launch.kernel.name == finding.kernel) {
+        if (emulation::source_name(pending.launch.kernel.name) ==
+            emulation::source_name(finding.kernel)) {
           found.number = pending.number;
         }
       }
