@@ -48,7 +48,8 @@ struct Mul {
   auto operator()(auto a, auto b) const { return a * b; }
   static bool is_tiny(float a, float b) { return std::abs(double{a} * b) < kMinNormal; }
   template <typename Units>
-  static Number<Units> exact(const Number<Units>& a, const Number<Units>& b, Rounding /*rounding*/) {
+  static Number<Units> exact(const Number<Units>& a, const Number<Units>& b,
+                             Rounding /*rounding*/) {
     return product(a, b);
   }
 };
@@ -77,7 +78,8 @@ struct Div {
   static constexpr bool kIsUnpacked = true;
   auto operator()(auto a, auto b) const { return a / b; }
   template <typename Units>
-  static Number<Units> exact(const Number<Units>& a, const Number<Units>& b, Rounding /*rounding*/) {
+  static Number<Units> exact(const Number<Units>& a, const Number<Units>& b,
+                             Rounding /*rounding*/) {
     return quotient(a, b);
   }
 };
@@ -141,8 +143,8 @@ Outcome run_exact(Warp& warp, const Op& op, Lanes lanes) {
   Vec<std::uint64_t> results{};
   const auto compute = [&]<std::size_t... kIndices>(int lane, int element,
                                                     std::index_sequence<kIndices...>) {
-    const std::array<std::uint64_t, F::kSources> sources{
-        registers[kIndices].lanes[lane] >> (element * formats[kIndices].bits())...};
+    const std::array<std::uint64_t, F::kSources> sources{registers[kIndices].lanes[lane] >>
+                                                         (element * formats[kIndices].bits())...};
     const auto number = [&](std::size_t i) {
       return decode_float<Units>(result.flushes ? formats[i].flush(sources[i]) : sources[i],
                                  formats[i]);
@@ -227,10 +229,8 @@ void decode_arithmetic(Decoder& decoder) {
     decoder.fail("unsupported rounding");
   }
   result.flushes = take_flush(decoder, type);
-  result.saturates =
-      (type == Type::kF32 || elements.format == kF16) && decoder.take("sat");
-  result.has_relu =
-      is_half && F::kSources == 3 && !result.saturates && decoder.take("relu");
+  result.saturates = (type == Type::kF32 || elements.format == kF16) && decoder.take("sat");
+  result.has_relu = is_half && F::kSources == 3 && !result.saturates && decoder.take("relu");
   details.sources.fill(elements.format);
   std::vector<Type> sources(F::kSources, type);
   const auto short_type = decoder.peek_type();
@@ -303,7 +303,7 @@ constexpr std::array kOperations = {
 struct ApproximateQuotient {
   float operator()(float a, float b) const {
     const bool is_large = std::abs(b) > 0x1p126F && !std::isinf(b) && !std::isnan(a);
-    return !is_large      ? a / b
+    return !is_large       ? a / b
            : std::isinf(a) ? std::numeric_limits<float>::quiet_NaN()
                            : std::copysign(0.0F, std::signbit(a) != std::signbit(b) ? -1.0F : 1.0F);
   }
@@ -348,8 +348,8 @@ Rounding take_rounding(Decoder& decoder, bool is_required) {
 }
 
 bool take_flush(Decoder& decoder, Type type) {
-  const bool allows = type == Type::kF32 || type == Type::kF32x2 || type == Type::kF16 ||
-                      type == Type::kF16x2;
+  const bool allows =
+      type == Type::kF32 || type == Type::kF32x2 || type == Type::kF16 || type == Type::kF16x2;
   return allows && decoder.take("ftz");
 }
 

@@ -64,8 +64,7 @@ Outcome run_pair(Warp& warp, const Op& op, Lanes lanes) {
     results.lanes[lane] = convert(high) << to_bits | convert(second.lanes[lane]);
   });
   write_bits(warp, op.slots[0], 2 * to_bits, results, lanes,
-             warp.valid(op.slots[1]) &
-                 (is_one_register ? kAllLanes : warp.valid(op.slots[2])));
+             warp.valid(op.slots[1]) & (is_one_register ? kAllLanes : warp.valid(op.slots[2])));
   return Outcome::kDone;
 }
 
@@ -142,11 +141,11 @@ std::optional<PairConversion> pair_conversion(Decoder& decoder, Type to, Type fr
   const Pair* const target = find_pair(to);
   const Pair* const source = find_pair(from);
   const bool is_short = target != nullptr && target->element_bits < 16;
-  const bool is_known = target != nullptr &&
-                        (from == Type::kF32 ||
-                         (source != nullptr && (is_short ? source->element_bits == 16
-                                                         : to == Type::kF16x2 &&
-                                                               source->element_bits < 16)));
+  const bool is_known =
+      target != nullptr &&
+      (from == Type::kF32 ||
+       (source != nullptr &&
+        (is_short ? source->element_bits == 16 : to == Type::kF16x2 && source->element_bits < 16)));
   if (!is_known) {
     return std::nullopt;
   }
@@ -200,8 +199,8 @@ Outcome run_pack_integers(Warp& warp, const Op& op, Lanes lanes) {
   };
   Vec<std::uint32_t> results;
   for (int i = 0; i < kLanes; ++i) {
-    results.lanes[i] = part(a.lanes[i]) << bits | part(b.lanes[i]) |
-                       (has_rest ? c.lanes[i] << (2 * bits) : 0);
+    results.lanes[i] =
+        part(a.lanes[i]) << bits | part(b.lanes[i]) | (has_rest ? c.lanes[i] << (2 * bits) : 0);
   }
   warp.write(op.slots[0], results, lanes,
              warp.valid(op.slots[1]) & warp.valid(op.slots[2]) &
