@@ -93,9 +93,8 @@ void decode_vector_move(Decoder& decoder, Type type) {
     if (is_unpack && part.kind == syntax::OperandKind::kSink) {
       decoder.op().list.push_back(kNoSlot);
     } else {
-      decoder.op().list.push_back(is_unpack
-                                      ? decoder.destination(part, move->part_bits)
-                                      : decoder.source(part, bit_type(move->part_bits)));
+      decoder.op().list.push_back(is_unpack ? decoder.destination(part, move->part_bits)
+                                            : decoder.source(part, bit_type(move->part_bits)));
     }
   }
   decoder.op().code = is_unpack ? move->unpack : move->pack;
