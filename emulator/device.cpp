@@ -204,6 +204,7 @@ void initialize(GlobalMemory& memory, const LoadedModule& module, syntax::Variab
   variable.initial.resize(variable.bytes);
   allocation.bytes = std::exchange(variable.initial, {});
   std::ranges::fill(allocation.is_written, std::uint8_t{1});
+  allocation.is_constant = variable.space == syntax::Space::kConstant;
   for (const syntax::Relocation& relocation : variable.relocations) {
     const syntax::Function* const function = module.module.find_function(relocation.symbol);
     const auto target =
@@ -343,6 +344,7 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
   races::RunRaces races(options.check_tensor_fences);
   impl_->memory.clear_shadows();
   Tracer tracer(options.trace, &passes_of_access);
+  Printed printed;
   for (const Launch& launch : launches) {
     check_launch(launch);
     const Program& program = program_of(launch.kernel);
@@ -356,6 +358,7 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
              .threads = launch.config.block,
              .cluster = launch.config.cluster,
              .shared_bytes = shared_bytes_per_block(launch),
+             .dynamic_shared_bytes = launch.config.dynamic_shared_bytes,
              .registers = registers_per_thread(*program.function, product(launch.config.block)),
              .parameters = launch.parameters,
              .previous = previous,
@@ -365,6 +368,7 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
              .checks_last_stores = options.check_last_stores,
              .checks_late_commits = options.check_late_commits,
              .checks_stored_values = options.check_stored_values,
+             .printed = &printed,
              .tracer = options.trace ? &tracer : nullptr});
   }
   Report report;
@@ -373,6 +377,7 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
   } catch (Stop& stop) {
     report.findings.push_back(std::move(stop.finding));
   }
+  report.printed = printed.take();
   return report;
 }
 

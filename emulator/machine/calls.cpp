@@ -188,7 +188,24 @@ std::shared_ptr<const CallFrame> Warp::push_frame(const Op& op, const Call& call
   return frame;
 }
 
-// Takes stack for a call: memory of its frame, and as much as a GPU would save of registers.
+namespace {
+
+// Stack of a call: memory of its frame, and as much as a GPU would save of registers.
+std::size_t stack_bytes(const FunctionCode& function) {
+  return std::max<std::size_t>(function.frame_bytes + function.register_bytes, 1);
+}
+
+}  // namespace
+
+std::size_t Warp::least_stack_top(int lane) {
+  const Program& program = *block_.grid().program;
+  const CallFrame* const frame = current().frame.get();
+  return frame == nullptr
+             ? program.local_bytes
+             : base_of(frame, lane) +
+                   stack_bytes(program.functions[static_cast<std::size_t>(frame->function)]);
+}
+
 void Warp::grow_stack(const Op& op, const FunctionCode& function, CallFrame& frame, Lanes lanes) {
   const std::size_t alignment = std::max<std::size_t>(function.frame_alignment, 16);
   for_each_lane(lanes, [&](int lane) {
@@ -196,7 +213,7 @@ void Warp::grow_stack(const Op& op, const FunctionCode& function, CallFrame& fra
     frame.previous_top.at(i) = local_.top(lane);
     frame.base.at(i) = syntax::align_up(local_.top(lane), alignment);
     const std::size_t top =
-        frame.base.at(i) + std::max<std::size_t>(function.frame_bytes + function.register_bytes, 1);
+        frame.base.at(i) + stack_bytes(function);
     if (top > syntax::kMaxLocalBytes) {
       stop(FindingKind::kOutOfBounds, op, lane_bit(lane),
            fmt::format("the stack overflows: with the call of {} the thread needs {} bytes of "

@@ -1,4 +1,4 @@
-// Loads and stores (ld, st, prefetch), and the address checks for all memory operations.
+// Loads and stores (ld, st), and the address checks for all memory operations.
 #include "emulator/operations/memory.hpp"
 
 #include <algorithm>
@@ -331,20 +331,6 @@ void decode_access(Decoder& decoder) {
   op.code = !kIsLoad ? &run_store : is_read_only ? &run_load<true> : &run_load<false>;
 }
 
-Outcome run_nothing(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
-  return Outcome::kDone;
-}
-
-// Decodes prefetch, a hint without effect; its address is not checked.
-void decode_prefetch(Decoder& decoder) {
-  if (!decoder.take("tensormap")) {
-    decoder.require("global");
-    decoder.take_one_of({"L1", "L2"});
-  }
-  decoder.expect_operands(1);
-  decoder.op().code = &run_nothing;
-}
-
 constexpr std::uint64_t kPassBytes = 128;
 constexpr std::uint64_t kWordBytes = 4;
 
@@ -371,7 +357,6 @@ std::uint32_t shared_wavefronts(std::span<const std::uint64_t> addresses, std::s
 constexpr std::array kOperations = {
     Operation{"ld", &decode_access<true>},
     Operation{"st", &decode_access<false>},
-    Operation{"prefetch", &decode_prefetch},
 };
 
 }  // namespace

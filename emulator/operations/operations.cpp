@@ -12,7 +12,8 @@ const Operation* find_operation(std::string_view mnemonic) {
          {integer_operations(), bit_operations(), float_operations(), data_operations(),
           conversion_operations(), memory_operations(), atomic_operations(), warp_operations(),
           barrier_operations(), mbarrier_operations(), cluster_operations(), matrix_operations(),
-          wgmma_operations(), tensor_operations(), copy_operations(), trap_operations()}) {
+          wgmma_operations(), tensor_operations(), copy_operations(), trap_operations(),
+          address_operations(), stack_operations(), hint_operations(), system_operations()}) {
       for (const Operation& operation : family) {
         operations.emplace(operation.mnemonic, &operation);
       }

@@ -29,6 +29,8 @@ class Decoder {
   [[nodiscard]] const syntax::Instruction& instruction() const { return instruction_; }
   /// Layout of the function that is decoded.
   [[nodiscard]] Layout& layout() { return layout_; }
+  /// The call that the operation makes.
+  [[nodiscard]] const Call& call() const;
   [[noreturn]] void fail(std::string_view reason) const;
 
   /// Takes a modifier, at any position; true if it was present.
@@ -104,6 +106,8 @@ class Decoder {
   [[nodiscard]] std::uint8_t small_immediate(std::size_t index) const;
 
  private:
+  [[nodiscard]] Slot special(const syntax::Operand& operand, int bits) const;
+
   Layout& layout_;
   const syntax::Instruction& instruction_;
   Op& op_;

@@ -283,6 +283,9 @@ class BodyParser : DeclarationReader {
     operand.name = token.text;
     if (token.text == "_") {
       operand.kind = OperandKind::kSink;
+    } else if (token.text == "WARP_SZ") {
+      operand.kind = OperandKind::kInteger;
+      operand.bits = 32;
     } else if (const int entry = find_register(token.text); entry >= 0) {
       operand.kind = OperandKind::kRegister;
       operand.index = entry;

@@ -290,7 +290,9 @@ ScheduleReport Emulation::run(const ScheduleOptions& options) const {
       report.shown = outcome;
     }
     if (!is_clean) {
-      outcome.written.clear();  // only the shown schedule keeps its buffers
+      // Only the shown schedule keeps its buffers and what it printed.
+      outcome.written.clear();
+      outcome.report.printed.clear();
       report.failed.push_back(std::move(outcome));
     }
   };
