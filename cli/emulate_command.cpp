@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "cli/commands.hpp"
+#include "cli/emulate_source.hpp"
 #include "cli/outputs.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
@@ -25,6 +26,7 @@
 #include "fovea_emulator/device.hpp"
 #include "lab/emulation/emulation.hpp"
 #include "lab/emulation/launch_file.hpp"
+#include "lab/emulation/launch_template.hpp"
 #include "lab/emulation/limits.hpp"
 #include "lab/emulation/trace_file.hpp"
 
@@ -35,6 +37,8 @@ constexpr const char* kAnyPolicy = "any";
 
 struct EmulateArguments {
   std::string ptx;
+  std::vector<std::string> compiler_flags;
+  bool is_template = false;
   std::string launch;
   std::string kernel;
   std::uint64_t seed = 0;
@@ -79,8 +83,8 @@ std::vector<std::string> policy_names() {
 }
 
 /// Lists the kernels and their parameters; used without --launch.
-int list_kernels(const EmulateArguments& arguments) {
-  const emulation::Module module(arguments.ptx, arguments.max_memory);
+int list_kernels(const EmulateArguments& arguments, const KernelSource& source) {
+  const emulation::Module module(source.ptx(), arguments.max_memory, source.name());
   auto json = nlohmann::ordered_json::array();
   for (const emu::KernelHandle& kernel : module.kernels()) {
     const std::string name = emulation::source_name(kernel.name);
@@ -98,6 +102,13 @@ int list_kernels(const EmulateArguments& arguments) {
     }
   }
   arguments.json.write({{"kernels", std::move(json)}}, "emulate.kernels");
+  return kDone;
+}
+
+/// Prints a launch file for the kernel.
+int write_template(const EmulateArguments& arguments, const KernelSource& source) {
+  const emulation::Module module(source.ptx(), arguments.max_memory, source.name());
+  std::cout << emulation::template_of(module.find(arguments.kernel)).dump(2) << '\n';
   return kDone;
 }
 
@@ -129,16 +140,22 @@ void print_outcome(const EmulateArguments& arguments, const emulation::Outcome& 
                            emu::name_of(outcome.report.policy));
 }
 
-/// Prints what the kernels of the shown schedule have printed, each line without control characters.
+/// Prints what the kernels of the shown schedule have printed, without control characters other than
+/// ends of lines and tabulators.
 void print_text_of_kernels(std::string_view text) {
   while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    std::cout << io::printable(std::string(text.substr(0, end)), text.size()) << '\n';
-    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    const std::size_t end = std::min(text.find_first_of("\n\t"), text.size());
+    std::cout << io::printable(text.substr(0, end), end);
+    if (end < text.size()) {
+      std::cout << text[end];
+    } else {
+      std::cout << '\n';
+    }
+    text = text.substr(std::min(end + 1, text.size()));
   }
 }
 
-int emulate(const EmulateArguments& arguments, int threads) {
+int emulate(const EmulateArguments& arguments, const KernelSource& source, int threads) {
   emulation::LaunchFile launch =
       emulation::read_launch_file(arguments.launch, {.any_path = arguments.any_path,
                                                      .max_memory = arguments.max_memory,
@@ -150,7 +167,8 @@ int emulate(const EmulateArguments& arguments, int threads) {
                          std::filesystem::path(arguments.launch).parent_path() / buffer.write);
     }
   }
-  const emulation::Emulation emulation(arguments.ptx, std::move(launch), arguments.kernel);
+  const emulation::Emulation emulation(source.ptx(), std::move(launch), arguments.kernel,
+                                       source.name());
   emulation::ScheduleOptions options{
       .first_seed = arguments.seed,
       .count = arguments.schedules,
@@ -231,9 +249,14 @@ void limit_memory(const EmulateArguments& arguments, int threads) {
 
 int run_emulate(const EmulateArguments& arguments) {
   const int threads = arguments.threads == 0 ? available_threads() : arguments.threads;
-  limit_memory(arguments, threads);
   try {
-    return arguments.launch.empty() ? list_kernels(arguments) : emulate(arguments, threads);
+    const KernelSource source(arguments.ptx, arguments.compiler_flags);
+    limit_memory(arguments, threads);
+    if (arguments.is_template) {
+      return write_template(arguments, source);
+    }
+    return arguments.launch.empty() ? list_kernels(arguments, source)
+                                    : emulate(arguments, source, threads);
   } catch (const std::bad_alloc&) {
     say_error(fmt::format("{}: needs more than {} MiB of memory; --most-memory raises the limit",
                           arguments.ptx, arguments.max_memory >> 20U),
@@ -245,10 +268,15 @@ int run_emulate(const EmulateArguments& arguments) {
 }
 
 void add_options(CLI::App& command, EmulateArguments& arguments) {
-  add_text(command, "FILE", "FILE", arguments.ptx, "Kernels in PTX, as nvcc -ptx makes them")
+  add_text(command, "FILE", "FILE", arguments.ptx,
+           "Kernels in PTX, as nvcc -ptx makes them, or a .cu that nvcc compiles now")
       ->required();
   add_text(command, "--launch", "FILE", arguments.launch,
            "Launch file, in JSON (default: list the kernels and their parameters)");
+  add_flag(command, "--template", arguments.is_template,
+           "Print a launch file for the kernel, with the parameters and sizes that the PTX has");
+  add_repeated(command, "--nvcc-flag", "FLAG", arguments.compiler_flags,
+               "Flag for nvcc, which compiles a source whose name ends in .cu: --nvcc-flag=-DN=3");
   add_text(command, "--kernel", "KERNEL", arguments.kernel,
            "Kernel for launches that name none, by its name in C++ or in the PTX");
   CLI::Option* const schedules =
@@ -296,10 +324,16 @@ void add_emulate(CLI::App& app, Run& run) {
   explain(*command,
           {"docs/emulator.md describes the launch file and the model of the GPU.",
            "Exit codes: 0 no findings, 1 findings, 2 the kernels cannot be run."},
-          {"fovea emulate saxpy.ptx", "fovea emulate saxpy.ptx --launch launch.json",
+          {"fovea emulate saxpy.ptx", "fovea emulate saxpy.ptx --template", "fovea emulate saxpy.ptx --launch launch.json",
            "fovea emulate saxpy.ptx --launch launch.json --schedules 100 --json",
            "fovea emulate saxpy.ptx --launch launch.json --seed 7 --trace trace.txt"});
   command->callback([arguments, command, &run] {
+    if (!is_cuda_source(arguments->ptx)) {
+      reject_if_typed(*command, {"--nvcc-flag"}, "has no effect without a .cu");
+    }
+    if (arguments->is_template) {
+      reject_if_typed(*command, {"--launch"}, "has no effect with --template");
+    }
     if (arguments->launch.empty()) {
       reject_if_typed(*command, {"--schedules", "--trace"}, "has no effect without --launch");
     }

@@ -298,10 +298,19 @@ std::vector<KernelHandle> Device::load(std::string_view ptx, std::size_t max_byt
     LoadedKernel& kernel = loaded->kernels.emplace_back();
     kernel.module = loaded.get();
     kernel.function = &function;
-    kernels.push_back({.name = function.name, .program = &loaded->kernels.back()});
+    kernels.push_back({.name = function.name,
+                       .program = &kernel,
+                       .required_threads = function.required_threads,
+                       .required_cluster = function.required_cluster,
+                       .max_threads = product(function.max_threads)});
     for (const syntax::Variable& parameter : function.parameters) {
-      kernels.back().parameters.push_back(
-          {.name = parameter.name, .offset = parameter.offset, .bytes = parameter.bytes});
+      kernels.back().parameters.push_back({.name = parameter.name,
+                                           .offset = parameter.offset,
+                                           .bytes = parameter.bytes,
+                                           .alignment = parameter.alignment,
+                                           .type = parameter.type,
+                                           .is_array = parameter.is_array,
+                                           .is_pointer = parameter.is_pointer});
     }
     if (when == Decode::kAtOnce) {
       static_cast<void>(program_of(kernels.back()));
