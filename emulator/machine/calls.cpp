@@ -137,20 +137,19 @@ void Warp::call(const Op& op, Lanes lanes) {
                           .lanes = same,
                           .parent = static_cast<std::int32_t>(caller),
                           .fragment = same == all ? whole : create_fragment(whole),
-                          .frame = push_frame(op, call, number, splits_[caller].frame, same)});
+                          .frame = push_frame(op, call, number, splits_[caller].frame.get(), same)});
   }
 }
 
 std::shared_ptr<const CallFrame> Warp::push_frame(const Op& op, const Call& call,
                                                   std::int32_t number,
-                                                  std::shared_ptr<const CallFrame> caller,
-                                                  Lanes lanes) {
+                                                  const CallFrame* caller, Lanes lanes) {
   const FunctionCode& function =
       block_.grid().program->functions[static_cast<std::size_t>(number)];
   auto frame = std::make_shared<CallFrame>();
   frame->call = &call;
   frame->function = number;
-  frame->caller = std::move(caller);
+  frame->caller = caller;
   grow_stack(op, function, *frame, lanes);
   Lanes& executing = executing_[static_cast<std::size_t>(number)];
   frame->saved_lanes = executing & lanes;
@@ -164,7 +163,7 @@ std::shared_ptr<const CallFrame> Warp::push_frame(const Op& op, const Call& call
   // The caller may be the same function: its arguments are read before its registers are prepared.
   std::vector<PassedBytes> arguments;
   for (const PassedValue& argument : call.arguments) {
-    arguments.push_back(read_passed(argument, frame->caller.get(), lanes));
+    arguments.push_back(read_passed(argument, frame->caller, lanes));
   }
   for_each_saved(function, [&](Slot slot, int /*bits*/) {
     set_valid(slot, valid(slot) & ~lanes);
@@ -239,7 +238,7 @@ void Warp::return_lanes(Lanes lanes) {
   });
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (frame->call->results[i].bytes != 0) {
-      write_passed(frame->call->results[i], frame->caller.get(), results[i], lanes);
+      write_passed(frame->call->results[i], frame->caller, results[i], lanes);
     }
   }
   Split& active_split = splits_[current_];

@@ -287,7 +287,7 @@ class Warp {
   [[nodiscard]] std::int32_t called_function(const Op& op, const Call& call, Lanes lanes,
                                              Lanes& same) const;
   std::shared_ptr<const CallFrame> push_frame(const Op& op, const Call& call, std::int32_t number,
-                                              std::shared_ptr<const CallFrame> caller, Lanes lanes);
+                                              const CallFrame* caller, Lanes lanes);
   void grow_stack(const Op& op, const FunctionCode& function, CallFrame& frame, Lanes lanes);
   void return_lanes(Lanes lanes);
   void restore_registers(const FunctionCode& function, const CallFrame& frame, Lanes lanes);

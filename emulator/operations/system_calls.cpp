@@ -77,6 +77,7 @@ class PrintedValues {
 
 // vprintf(format, values)
 Outcome run_vprintf(Warp& warp, const Op& op, Lanes lanes) {
+  Printed& printed = *warp.block().grid().printed;
   for_each_lane(lanes, [&](int lane) {
     PrintedValues values(warp, op, lane);
     const PrintSource source{.next = [&](std::size_t bytes) { return values.next(bytes); },
@@ -86,8 +87,10 @@ Outcome run_vprintf(Warp& warp, const Op& op, Lanes lanes) {
                                                        : read_string(warp, op, lane, address);
                                  }};
     int count = 0;
-    const std::string format = read_string(warp, op, lane, argument(warp, op, 0, lane));
-    warp.block().grid().printed->add(format_print(format, source, count));
+    if (!printed.is_full()) {
+      const std::string format = read_string(warp, op, lane, argument(warp, op, 0, lane));
+      printed.add(format_print(format, source, Printed::kMaxBytes, count));
+    }
     for (const PassedValue& result : call_of(warp, op).results) {
       warp.write_result(result, lane, static_cast<std::uint64_t>(count));
     }

@@ -355,6 +355,10 @@ class BodyParser : DeclarationReader {
     if (const Name* const name = find_name(operand.index, operand.name); name != nullptr) {
       operand.kind = name->kind;
       operand.index = name->index;
+      if (name->kind == OperandKind::kTargets) {
+        charge_memory(kTargetBytes *
+                      target_lists_[static_cast<std::size_t>(name->index)].labels.size());
+      }
       return;
     }
     operand.index = -1;

@@ -13,27 +13,27 @@ namespace {
 
 using namespace std::string_view_literals;
 
-struct Kind {
+struct OtherFile {
   std::string_view beginning;
   std::string_view words;
 };
 
 // Beginnings of files that are often given in the place of PTX.
-constexpr std::array kKinds = {
-    Kind{"\x7f" "ELF"sv,
+constexpr std::array kOtherFiles = {
+    OtherFile{"\x7f" "ELF"sv,
          "is machine code (a cubin, or a program), and the emulator runs PTX: nvcc -ptx makes it, and "
          "cuobjdump --extract-ptx all takes it out of a program"sv},
-    Kind{"\x50\xed\x55\xba"sv,
+    OtherFile{"\x50\xed\x55\xba"sv,
          "is a fatbin, and the emulator runs PTX: cuobjdump --extract-ptx all takes it out, and nvcc "
          "-ptx makes it"sv},
-    Kind{"\xef\xbb\xbf"sv,
+    OtherFile{"\xef\xbb\xbf"sv,
          "begins with a byte order mark, which PTX must not have: save it as text without one"sv},
-    Kind{"\xff\xfe"sv, "is UTF-16, and PTX is ASCII: save it as such"sv},
-    Kind{"\xfe\xff"sv, "is UTF-16, and PTX is ASCII: save it as such"sv},
-    Kind{"BC\xc0\xde"sv, "is LLVM's bitcode, and the emulator runs PTX"sv},
-    Kind{"\x1f\x8b"sv, "is compressed: unpack it first"sv},
-    Kind{"PK\x03\x04"sv, "is an archive: unpack it first"sv},
-    Kind{"!<arch>"sv, "is a library of object files, and the emulator runs PTX: cuobjdump "
+    OtherFile{"\xff\xfe"sv, "is UTF-16, and PTX is ASCII: save it as such"sv},
+    OtherFile{"\xfe\xff"sv, "is UTF-16, and PTX is ASCII: save it as such"sv},
+    OtherFile{"BC\xc0\xde"sv, "is LLVM's bitcode, and the emulator runs PTX"sv},
+    OtherFile{"\x1f\x8b"sv, "is compressed: unpack it first"sv},
+    OtherFile{"PK\x03\x04"sv, "is an archive: unpack it first"sv},
+    OtherFile{"!<arch>"sv, "is a library of object files, and the emulator runs PTX: cuobjdump "
                       "--extract-ptx all takes it out"sv},
 };
 
@@ -44,8 +44,8 @@ std::string why_no_ptx(std::string_view content) {
     return "is empty; expected PTX, as nvcc -ptx makes it";
   }
   const auto* const kind = std::ranges::find_if(
-      kKinds, [&](const Kind& row) { return content.starts_with(row.beginning); });
-  if (kind != kKinds.end()) {
+      kOtherFiles, [&](const OtherFile& row) { return content.starts_with(row.beginning); });
+  if (kind != kOtherFiles.end()) {
     return std::string(kind->words);
   }
   if (content.find(".version") == std::string_view::npos &&

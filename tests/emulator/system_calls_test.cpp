@@ -97,7 +97,7 @@ TEST(PrintFormatTest, ConversionsAreThoseOfC) {
     return format_print(format,
                         {.next = [&](std::size_t /*bytes*/) { return values.at(next++); },
                          .string_at = [](std::uint64_t at) { return std::string(at, 'x'); }},
-                        count);
+                        10'000, count);
   };
   const auto bits = [](double value) { return std::bit_cast<std::uint64_t>(value); };
   const auto wanted = [](const char* format, auto... values) {
@@ -131,6 +131,7 @@ TEST(PrintFormatTest, ConversionsAreThoseOfC) {
   EXPECT_EQ(formatted("%p", {0x1234}), "0x1234");
   EXPECT_EQ(formatted("100%% %y %", {}), "100% %y %");
   EXPECT_EQ(formatted("%99999999999d", {1}).size(), 4096U);
+  EXPECT_EQ(formatted("%9000d%9000d%9000d%9000d", {1, 1, 1, 1}).size(), 3U * 4096);
 }
 
 TEST_F(SystemCallsTest, AnAssertionThatDoesNotHoldIsFound) {
