@@ -44,6 +44,26 @@ void Block::end_warp() {
   }
 }
 
+void Barrier::complete_votes() {
+  if (has_votes) {
+    constexpr std::int64_t kKept = 64;  // a warp is late by one generation at most, or two
+    results[generation] = votes;
+    results.erase(results.begin(), results.lower_bound(generation - kKept));
+    votes = {};
+    has_votes = false;
+  }
+}
+
+// Tells the race detector of warps all of whose lanes have come to the barrier, but apart.
+void Block::meet_lanes(const Barrier& barrier) {
+  for (std::size_t i = 0; i < barrier.arrived_lanes.size(); ++i) {
+    const Warp& warp = warps_[i];
+    if (barrier.arrived_lanes[i] != 0 && (warp.live_lanes() & ~barrier.arrived_lanes[i]) == 0) {
+      cluster_.races()->meet_lanes(warp.actor());
+    }
+  }
+}
+
 void Block::release_barriers() {
   for (Barrier& barrier : barriers) {
     const std::uint32_t expected =
@@ -51,12 +71,16 @@ void Block::release_barriers() {
     if (barrier.arrived_threads > 0 && barrier.arrived_threads >= expected) {
       barrier.arrived_threads = 0;
       barrier.expected_threads = 0;
+      barrier.complete_votes();
       ++barrier.generation;
       if (cluster_.races() != nullptr) {
         cluster_.races()->release(barrier.sync_point);
+        meet_lanes(barrier);
       }
+      barrier.arrived_lanes.clear();
     }
   }
+  cluster_.release_barrier();
 }
 
 }  // namespace emu

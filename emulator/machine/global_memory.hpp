@@ -7,7 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "emulator/program/address_space.hpp"
 #include "emulator/races/global_shadow.hpp"
+#include "emulator/races/races.hpp"
 
 namespace emu {
 
@@ -17,6 +19,7 @@ struct Allocation {
   std::vector<std::uint8_t> is_written{};  // per byte: 0 or 1
   bool is_constant = false;                // a .const variable, which kernels do not write
   races::GlobalShadow shadow{};
+  races::Locations locations{};
 
   [[nodiscard]] bool contains(std::uint64_t first, std::size_t count) const {
     const std::uint64_t offset = first - address;
@@ -33,6 +36,8 @@ class GlobalMemory {
   GlobalMemory& operator=(const GlobalMemory&) = delete;
 
   std::uint64_t allocate(std::size_t bytes, std::size_t alignment = 256);
+  /// Allocates memory at an address of the caller's choice; false if other memory is there.
+  bool allocate_at(std::uint64_t address, std::size_t bytes);
   /// Frees an allocation; false if there is none at the address.
   bool free(std::uint64_t address);
   /// Finds the allocation that contains all these bytes; null if there is none.
@@ -45,7 +50,7 @@ class GlobalMemory {
 
  private:
   std::map<std::uint64_t, Allocation> allocations_;
-  std::uint64_t next_ = 0x10'0000'0000;
+  std::uint64_t next_ = kFirstGlobalAddress;
   Allocation* last_found_ = nullptr;  // cache of the most recent result of find()
 };
 

@@ -78,6 +78,7 @@ Warp::Warp(Block& block, int index, Lanes lanes)
       register_file_(block.grid().program->register_file_words),
       local_(block.grid().program->local_bytes),
       executing_(block.grid().program->functions.size()) {
+  cluster_arrivals.fill(-1);
   intervals_.now = static_cast<races::Interval>(index) << kIntervalBits;
   begin_interval();
   splits_.push_back(Split{.lanes = lanes});
@@ -87,6 +88,8 @@ Warp::Warp(Block& block, int index, Lanes lanes)
         constant.value + (constant.is_shared_address ? block.shared_base() : 0);
     if (constant.bits == 1) {
       write_predicate(constant.slot, value != 0 ? kAllLanes : 0, kAllLanes, kAllLanes);
+    } else if (constant.bits == 8) {
+      fill(constant.slot, static_cast<std::uint8_t>(value), kAllLanes);
     } else if (constant.bits == 16) {
       fill(constant.slot, static_cast<std::uint16_t>(value), kAllLanes);
     } else if (constant.bits == 32) {

@@ -44,6 +44,7 @@ enum class WaitFor : std::uint8_t {
   kRegisters,         // setmaxnreg; `wait_detail` is the number of registers per thread
   kTensorAllocation,  // `wait_detail` columns of tensor memory, or the other block of the pair
   kTensorMoves,       // loads or stores of tensor memory
+  kLanes,             // other lanes of the warp; `wait_detail` is the mask
 };
 
 /// Lanes of a warp that are at the same operation.
@@ -61,6 +62,13 @@ struct Split {
   std::uint32_t wait_detail = 0;
   races::Fragments::Id fragment = 0;
   std::shared_ptr<const CallFrame> frame{};  // of the function that the lanes execute; null: kernel
+};
+
+/// Lanes that wait at a warp-wide instruction for others that its mask names.
+struct LaneMeeting {
+  const Op* op = nullptr;  // the instruction; null: any bar.warp.sync
+  Lanes mask = 0;
+  Lanes arrived = 0;
 };
 
 /// A copy from global to shared memory that a lane has started (cp.async).
@@ -250,8 +258,11 @@ class Warp {
   std::size_t tensor_loads = 0;  // number of loads among them
   /// Registers per thread, which setmaxnreg changes.
   std::uint32_t registers;
-  /// Phase of barrier.cluster at which the warp has arrived and not yet waited; -1: none.
-  std::int64_t cluster_arrival = -1;
+  /// Phase of barrier.cluster at which each lane has arrived and not yet waited; -1: none.
+  std::array<std::int64_t, kLanes> cluster_arrivals;
+  /// Lanes that wait at warp-wide instructions, and those that have met and not yet gone on.
+  std::vector<LaneMeeting> meetings{};
+  Lanes met_lanes = 0;
   /// mbarrier.try_wait may return before the phase completes. It does so at most once between
   /// waits, so that a deadlock is detected.
   bool may_time_out = true;

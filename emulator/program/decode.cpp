@@ -143,11 +143,18 @@ void Decoder::add_result(const Operand& operand, int bits) {
   }
 }
 
+void Decoder::require_whole(const Operand& operand) const {
+  if (operand.has_minus || !operand.selector.empty()) {
+    fail("this instruction takes no minus sign before a register and no part of one");
+  }
+}
+
 Slot Decoder::source(const Operand& operand, Type type) const {
   const int bits = bits_of(type);
   if (operand.is_negated) {
     fail("'!' is allowed before predicates only");
   }
+  require_whole(operand);
   switch (operand.kind) {
     case OperandKind::kRegister:
       if (layout_.bits_of(operand.index) != bits || operand.offset != 0) {
@@ -203,6 +210,7 @@ Slot Decoder::special(const Operand& operand, int bits) const {
 }
 
 Slot Decoder::destination(const Operand& operand, int bits) const {
+  require_whole(operand);
   if (operand.kind != OperandKind::kRegister || layout_.bits_of(operand.index) != bits) {
     fail(fmt::format("expected a register of {} bits for the result", bits));
   }
@@ -211,6 +219,7 @@ Slot Decoder::destination(const Operand& operand, int bits) const {
 
 Slot Decoder::predicate(const Operand& operand, bool& is_negated) const {
   is_negated = operand.is_negated;
+  require_whole(operand);
   if (operand.kind == OperandKind::kRegister && layout_.bits_of(operand.index) == 1) {
     return layout_.slot_of(operand.index);
   }
@@ -223,6 +232,10 @@ Slot Decoder::predicate(const Operand& operand, bool& is_negated) const {
   fail("expected a predicate");
 }
 
+Slot Decoder::carry() const {
+  return layout_.shared().carry();
+}
+
 int Decoder::register_bits(const Operand& operand, Type type) const {
   return operand.kind == OperandKind::kRegister ? layout_.bits_of(operand.index) : bits_of(type);
 }
@@ -232,6 +245,7 @@ AddressOperand Decoder::address(const Operand& operand) const {
     fail("expected [an address]");
   }
   const Operand& base = operand.parts[0];
+  require_whole(base);
   if (base.kind == OperandKind::kRegister) {
     const int bits = layout_.bits_of(base.index);
     if (bits < 32) {
@@ -407,6 +421,7 @@ Program decode(const syntax::Module& module, const syntax::Function& kernel,
       program.function_addresses.emplace(address->second, number);
     }
   }
+  program.orders_clusters = std::ranges::any_of(program.ops, &Op::orders_clusters);
   number_async_registers(program, [&](const Op& op, int index) {
     return layout_of_op[static_cast<std::size_t>(&op - program.ops.data())]->slot_of(index);
   });

@@ -82,6 +82,8 @@ class Decoder {
     add(predicate(operand(index), is_negated));
     return is_negated;
   }
+  /// Returns the slot of the carry of extended-precision arithmetic, a predicate.
+  [[nodiscard]] Slot carry() const;
   /// Returns the size of a register operand in bits; for other operands, that of the type.
   [[nodiscard]] int register_bits(const syntax::Operand& operand, Type type) const;
   /// Decodes an address whose base is a register, or a constant for a symbol or number.
@@ -107,6 +109,8 @@ class Decoder {
 
  private:
   [[nodiscard]] Slot special(const syntax::Operand& operand, int bits) const;
+  /// Fails for -r and for a part of a register, r.h1.
+  void require_whole(const syntax::Operand& operand) const;
 
   Layout& layout_;
   const syntax::Instruction& instruction_;

@@ -99,6 +99,13 @@ Slot ProgramLayout::special(SpecialRegisterName name, int bits) {
   return entry->second;
 }
 
+Slot ProgramLayout::carry() {
+  if (carry_ == kNoSlot) {
+    carry_ = allocate_slot(1);
+  }
+  return carry_;
+}
+
 const Place* ProgramLayout::find_place(const std::string& name) const {
   const auto entry = places_.find(name);
   return entry == places_.end() ? nullptr : &entry->second;

@@ -28,6 +28,8 @@ class ProgramLayout {
   Slot constant(std::uint64_t value, int bits, bool is_shared_address);
   /// Returns the slot of a special register's lowest bits.
   Slot special(SpecialRegisterName name, int bits);
+  /// Returns the slot of the carry of extended-precision arithmetic, a predicate.
+  Slot carry();
   [[nodiscard]] const Place* find_place(const std::string& name) const;
   /// Place of a .shared variable of a function, by the function's number and the variable's symbol.
   [[nodiscard]] Place shared_place(std::size_t function, std::size_t symbol) const {
@@ -39,6 +41,7 @@ class ProgramLayout {
   std::uint64_t place_shared(const syntax::Variable& variable);
 
   Program& program_;
+  Slot carry_ = kNoSlot;
   std::map<std::tuple<int, std::uint64_t, bool>, Slot> constants_;
   std::map<std::tuple<SpecialKind, std::uint8_t, int>, Slot> specials_;
   std::map<std::string, Place, std::less<>> places_;

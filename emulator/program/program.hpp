@@ -71,6 +71,7 @@ struct Op {
   Flow flow = Flow::kNext;
   bool is_guard_negated = false;
   bool is_async_product = false;           // wgmma.mma_async: uses registers after issue
+  bool orders_clusters = false;            // may order threads of different clusters
   std::array<Slot, kMaxOperands> slots{};  // destinations first, then sources
   /// Registers of asynchronous products that the operation accesses; for such a product, the
   /// registers in its list.
@@ -164,6 +165,7 @@ struct Program {
   std::size_t static_shared_bytes = 0;  // without dynamic shared memory
   std::size_t dynamic_alignment = 1;    // alignment of dynamic shared memory
   std::size_t local_bytes = 0;          // of the kernel; calls need more
+  bool orders_clusters = false;         // some operation may order threads of different clusters
   std::uint32_t async_registers = 0;    // number of registers that asynchronous products use
 };
 

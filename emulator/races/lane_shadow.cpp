@@ -7,11 +7,12 @@ namespace emu::races {
 
 std::optional<LaneShadow::Conflict> LaneShadow::find(const OpenIntervals& open, int lane,
                                                      bool is_write, std::uint64_t offset,
-                                                     std::size_t bytes) const {
+                                                     std::size_t bytes, bool is_strong) const {
   const auto conflict_with_mark = [&](const Mark& mark, bool was_write,
                                       std::size_t cell) -> std::optional<Conflict> {
     const bool is_own = mark.lane == lane && lane != kWholeWarp;
-    if (!open.contains(mark.interval) || is_own || (was_write && mark.lane == kSeveralLanes)) {
+    if (!open.contains(mark.interval) || is_own || (was_write && mark.lane == kSeveralLanes) ||
+        (is_strong && mark.is_strong)) {
       return std::nullopt;
     }
     return Conflict{.lane = mark.lane,
@@ -34,7 +35,7 @@ std::optional<LaneShadow::Conflict> LaneShadow::find(const OpenIntervals& open, 
 }
 
 void LaneShadow::record(const OpenIntervals& open, int lane, std::uint32_t operation, bool is_write,
-                        std::uint64_t offset, std::size_t bytes) {
+                        std::uint64_t offset, std::size_t bytes, bool is_strong) {
   const std::size_t end = ((offset + bytes - 1) >> kCellShift) + 1;
   if (cells_.size() < end) {
     cells_.resize(end);
@@ -44,7 +45,8 @@ void LaneShadow::record(const OpenIntervals& open, int lane, std::uint32_t opera
     const bool is_other_lane = open.contains(mark.interval) && mark.lane != lane;
     mark = {.interval = open.now,
             .operation = operation,
-            .lane = static_cast<std::int8_t>(is_other_lane ? kSeveralLanes : lane)};
+            .lane = static_cast<std::int8_t>(is_other_lane ? kSeveralLanes : lane),
+            .is_strong = is_strong};
   }
 }
 

@@ -39,11 +39,13 @@ class LaneShadow {
     std::uint64_t offset = 0;
   };
 
-  /// Finds a conflict with a lane's access, without recording the access.
+  /// Finds a conflict with a lane's access, without recording the access. Strong accesses do not
+  /// conflict with each other.
   [[nodiscard]] std::optional<Conflict> find(const OpenIntervals& open, int lane, bool is_write,
-                                             std::uint64_t offset, std::size_t bytes) const;
+                                             std::uint64_t offset, std::size_t bytes,
+                                             bool is_strong = false) const;
   void record(const OpenIntervals& open, int lane, std::uint32_t operation, bool is_write,
-              std::uint64_t offset, std::size_t bytes);
+              std::uint64_t offset, std::size_t bytes, bool is_strong = false);
 
  private:
   static constexpr unsigned kCellShift = 2;
@@ -52,6 +54,7 @@ class LaneShadow {
     Interval interval = 0;  // 0: none
     std::uint32_t operation = 0;
     std::int8_t lane = 0;
+    bool is_strong = false;
   };
   struct Cell {
     Mark write{};

@@ -10,6 +10,8 @@
 //  - Release (arrive, fence): the warp's clocks are joined into a SyncPoint. The warp then begins a
 //    new epoch, so that the release does not cover its later accesses.
 //  - Acquire (wait): the clocks of the SyncPoint are joined into the warp's.
+//  - Fences and strong accesses to memory: a release leaves the warp's clocks at the location, where
+//    an acquire joins them (order.hpp has those of other clusters).
 //  - Completion: the end of a phase or group raises the channel's component in the clocks of the
 //    waiting warps.
 //
@@ -24,11 +26,14 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "emulator/races/access.hpp"
-#include "emulator/races/clock.hpp"
 #include "emulator/races/fragments.hpp"
+#include "emulator/races/order.hpp"
+#include "emulator/races/pages.hpp"
 #include "emulator/races/tensor_shadow.hpp"
 
 namespace emu::races {
@@ -62,6 +67,41 @@ struct MbarrierSync {
   }
 };
 
+/// Release of a thread's order at a location in memory, which threads within the scope may acquire.
+struct Release {
+  Scope scope = Scope::kNone;
+  std::uint32_t grid = 0;
+  std::uint32_t cluster = 0;
+  std::uint32_t block = 0;  // rank in the cluster
+  std::shared_ptr<const Order> order{};
+};
+
+/// What the last strong write of a location releases, and, if it was an atomic operation, the
+/// writes that it continues.
+using Location = std::vector<Release>;
+
+/// Locations of strong writes in one allocation or in a block's shared memory, by word.
+class Locations {
+ public:
+  [[nodiscard]] bool is_empty() const { return locations_.empty(); }
+  [[nodiscard]] Location* find(std::uint64_t offset) {
+    const auto location = locations_.find(offset >> kCellShift);
+    return location == locations_.end() ? nullptr : &location->second;
+  }
+  Location& get(std::uint64_t offset) { return locations_[offset >> kCellShift]; }
+
+ private:
+  std::unordered_map<std::uint64_t, Location> locations_;
+};
+
+/// How a strong operation on memory orders other accesses.
+struct StrongAccess {
+  Scope scope = Scope::kNone;
+  bool acquires = false;   // .acquire
+  bool releases = false;   // .release
+  bool is_atomic = false;  // a read-modify-write operation
+};
+
 /// Kinds of asynchronous work that is committed and waited for in groups.
 enum class GroupKind : std::uint8_t {
   kCopy,       // cp.async
@@ -81,7 +121,10 @@ class RunRaces {
     std::uint32_t warps = 0;  // number of warps per block
   };
 
-  explicit RunRaces(bool needs_tensor_fences = true) : needs_tensor_fences_(needs_tensor_fences) {}
+  /// `orders_clusters` says whether a kernel of the run has instructions by which threads of one
+  /// cluster can be ordered after those of another.
+  explicit RunRaces(bool needs_tensor_fences = true, bool orders_clusters = true)
+      : needs_tensor_fences_(needs_tensor_fences), orders_clusters_(orders_clusters) {}
 
   /// Begins a grid and returns its number, from 1. All clusters of a grid must be added before the
   /// next grid begins. If the grid is not dependent, all earlier grids have ended.
@@ -96,6 +139,7 @@ class RunRaces {
 
   /// Whether tcgen05.fence is required for order in tensor memory.
   [[nodiscard]] bool needs_tensor_fences() const { return needs_tensor_fences_; }
+  [[nodiscard]] bool orders_clusters() const { return orders_clusters_; }
   [[nodiscard]] const Record& record_of(const Access& access) const {
     return records_.at(cluster_of(access.party) - 1);
   }
@@ -117,6 +161,7 @@ class RunRaces {
   };
 
   bool needs_tensor_fences_;
+  bool orders_clusters_;
   std::deque<Record> records_;
   std::deque<Grid> grids_;
 };
@@ -132,11 +177,8 @@ class ClusterRaces {
   [[nodiscard]] const RunRaces& run() const { return run_; }
 
   /// View of an access that a warp's operation makes itself.
-  [[nodiscard]] View view(Actor warp, std::uint32_t operation, bool is_read_only = false) const;
-  /// View of an atomic operation, which is ordered after all earlier ones of the cluster. Atomics
-  /// have a channel: threads that have synchronised with a warp are ordered after the atomics up to
-  /// the warp's last one.
-  [[nodiscard]] View atomic_view(Actor warp, std::uint32_t operation);
+  [[nodiscard]] View view(Actor warp, std::uint32_t operation, bool is_read_only = false,
+                          Scope scope = Scope::kNone) const;
   /// View of a cp.async's write, which happens before no other access until it is settled.
   [[nodiscard]] View copy_view(Actor warp, std::uint32_t operation);
   /// View of a cp.async's read, in the warp's open group.
@@ -165,6 +207,15 @@ class ClusterRaces {
   /// Whether the mbarrier's initialisation happens before the warp's use of it, or before the use
   /// by asynchronous work that the warp starts.
   [[nodiscard]] bool is_initialized(Actor warp, const MbarrierSync& mbarrier, bool is_async) const;
+
+  /// Record a fence, and a strong read and write of a location. A fence of a scope, or a release,
+  /// covers all that happens before; a strong write behind the fence releases that, and a fence
+  /// behind a strong read acquires what was released there.
+  void fence(Actor warp, Scope scope, bool acquires, bool releases);
+  void read_strong(Actor warp, const StrongAccess& access, const Location& location);
+  void write_strong(Actor warp, const StrongAccess& access, Location& location);
+  /// Whether a strong write that is no release itself may release something.
+  [[nodiscard]] bool has_fences(Actor warp) const { return state(warp).order.fences != nullptr; }
 
   void fence_async(Actor warp, bool is_shared, bool is_global);
   void fence_init(Actor warp);
@@ -199,6 +250,8 @@ class ClusterRaces {
     state(warp).fragments.join(fragment, into);
   }
   void run_fragment(Actor warp, Fragments::Id fragment);
+  /// Records that all lanes of a warp have met, apart as they may be.
+  void meet_lanes(Actor warp);
 
   // Tensor memory: a warp's loads and its stores each have a channel, and so have the tensor core
   // operations that each of its lanes issues.
@@ -258,6 +311,10 @@ class ClusterRaces {
   [[nodiscard]] const EndedGrids& ended(const Clock& clock) const {
     return run_.ended(grid_, clock.at(kGridWait) != 0);
   }
+  [[nodiscard]] std::uint32_t block_of(Actor warp) const { return (warp - 1) / warps_; }
+  void release_at(Location& location, Actor warp, Scope scope,
+                  const std::shared_ptr<const Order>& order) const;
+  void acquire_from(Order& order, const Release& release) const;
   [[nodiscard]] View proxy_view(Actor warp, std::uint32_t operation, Actor channel,
                                 std::uint32_t epoch, bool is_shared) const;
 
@@ -266,8 +323,6 @@ class ClusterRaces {
   std::uint32_t warps_;  // number of warps per block
   std::uint32_t number_;
   Actor actors_;
-  Actor atomics_ = 0;  // channel for atomics; 0: none yet
-  std::uint32_t atomic_operations_ = 0;
   std::vector<Warp> warp_states_;
 };
 

@@ -66,7 +66,8 @@ std::optional<Conflict> SharedShadow::write(const View& view, std::uint64_t offs
               continue;
             }
             const Access earlier{.party = reader.party, .epoch = mark.epoch, .origin = mark.origin};
-            if (mark.epoch > before || (is_own && !is_before_in_warp(view, earlier))) {
+            if ((mark.epoch > before || (is_own && !is_before_in_warp(view, earlier))) &&
+                !are_strong(view, earlier)) {
               conflict = Conflict{.other = earlier, .offset = start + (i << page.shift)};
             }
           }

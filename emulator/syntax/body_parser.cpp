@@ -165,7 +165,7 @@ class BodyParser : DeclarationReader {
   void read_registers() {
     const Token type = lexer_.take();
     const auto bits = bits_of_type(type.text);
-    if (!bits || *bits == 8) {
+    if (!bits) {
       fail(type, "expected a register's type");
     }
     do {
@@ -261,8 +261,10 @@ class BodyParser : DeclarationReader {
         operand.bits = std::uint64_t{0} - operand.bits;
       } else if (operand.kind == OperandKind::kFloat) {
         operand.bits ^= std::uint64_t{1} << 63U;
+      } else if (operand.kind == OperandKind::kRegister && !operand.has_minus) {
+        operand.has_minus = true;
       } else {
-        fail(token, "a minus sign is allowed before numbers only");
+        fail(token, "a minus sign is allowed before numbers and registers only");
       }
     } else if (token.kind == TokenKind::kInteger || token.kind == TokenKind::kFloat ||
                token.kind == TokenKind::kSingle) {
@@ -289,6 +291,12 @@ class BodyParser : DeclarationReader {
     } else if (const int entry = find_register(token.text); entry >= 0) {
       operand.kind = OperandKind::kRegister;
       operand.index = entry;
+    } else if (const std::size_t point = token.text.rfind('.');
+               point != std::string_view::npos &&
+               find_register(token.text.substr(0, point)) >= 0) {
+      operand.kind = OperandKind::kRegister;
+      operand.index = find_register(token.text.substr(0, point));
+      operand.selector = token.text.substr(point + 1);
     } else if (token.text[0] == '%') {
       operand.kind = OperandKind::kSpecial;
     } else {

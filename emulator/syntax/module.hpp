@@ -46,10 +46,12 @@ enum class OperandKind : std::uint8_t {
 struct Operand {
   OperandKind kind = OperandKind::kSink;
   bool is_negated = false;  // the operand is !p
+  bool has_minus = false;   // the operand is -r
   int index = -1;
   std::uint64_t bits = 0;
   std::int64_t offset = 0;
   std::string name{};
+  std::string selector{};  // "h1" of the register operand r.h1
   std::vector<Operand> parts{};
 };
 
