@@ -204,6 +204,7 @@ void initialize(GlobalMemory& memory, const LoadedModule& module, syntax::Variab
   variable.initial.resize(variable.bytes);
   allocation.bytes = std::exchange(variable.initial, {});
   std::ranges::fill(allocation.is_written, std::uint8_t{1});
+  allocation.is_constant = variable.space == syntax::Space::kConstant;
   for (const syntax::Relocation& relocation : variable.relocations) {
     const syntax::Function* const function = module.module.find_function(relocation.symbol);
     const auto target =
@@ -326,10 +327,19 @@ ModuleHandle Device::load_module(std::string_view ptx, std::size_t max_bytes, De
     LoadedKernel& kernel = loaded->kernels.emplace_back();
     kernel.module = loaded.get();
     kernel.function = &function;
-    kernels.push_back({.name = function.name, .program = &loaded->kernels.back()});
+    kernels.push_back({.name = function.name,
+                       .program = &kernel,
+                       .required_threads = function.required_threads,
+                       .required_cluster = function.required_cluster,
+                       .max_threads = product(function.max_threads)});
     for (const syntax::Variable& parameter : function.parameters) {
-      kernels.back().parameters.push_back(
-          {.name = parameter.name, .offset = parameter.offset, .bytes = parameter.bytes});
+      kernels.back().parameters.push_back({.name = parameter.name,
+                                           .offset = parameter.offset,
+                                           .bytes = parameter.bytes,
+                                           .alignment = parameter.alignment,
+                                           .type = parameter.type,
+                                           .is_array = parameter.is_array,
+                                           .is_pointer = parameter.is_pointer});
     }
     if (when == Decode::kAtOnce) {
       static_cast<void>(program_of(kernels.back()));
@@ -386,6 +396,7 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
                         }));
   impl_->memory.clear_shadows();
   Tracer tracer(options.trace, &passes_of_access);
+  Printed printed;
   for (const Launch& launch : launches) {
     check_launch(launch);
     const Program& program = program_of(launch.kernel);
@@ -399,6 +410,7 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
              .threads = launch.config.block,
              .cluster = launch.config.cluster,
              .shared_bytes = shared_bytes_per_block(launch),
+             .dynamic_shared_bytes = launch.config.dynamic_shared_bytes,
              .registers = registers_per_thread(*program.function, product(launch.config.block)),
              .parameters = launch.parameters,
              .previous = previous,
@@ -408,6 +420,7 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
              .checks_last_stores = options.check_last_stores,
              .checks_late_commits = options.check_late_commits,
              .checks_stored_values = options.check_stored_values,
+             .printed = &printed,
              .tracer = options.trace ? &tracer : nullptr});
   }
   Report report;
@@ -416,6 +429,7 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
   } catch (Stop& stop) {
     report.findings.push_back(std::move(stop.finding));
   }
+  report.printed = printed.take();
   return report;
 }
 

@@ -31,6 +31,10 @@ std::span<const Operation> wgmma_operations();
 std::span<const Operation> tensor_operations();
 std::span<const Operation> copy_operations();
 std::span<const Operation> trap_operations();
+std::span<const Operation> address_operations();
+std::span<const Operation> stack_operations();
+std::span<const Operation> hint_operations();
+std::span<const Operation> system_operations();
 
 /// Finds the row of a mnemonic; null if there is none.
 const Operation* find_operation(std::string_view mnemonic);

@@ -2,6 +2,7 @@
 // overlap are run together.
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <bit>
 #include <chrono>
 #include <cstring>
@@ -247,11 +248,24 @@ void Gpu::search(const std::vector<emu::Launch>& launches, const emu::RunOptions
   reports.resize(std::min<std::size_t>(count, first + 1));
 }
 
+namespace {
+
+// What kernels print goes to the program's own output.
+void print_text_of_kernels(const emu::Report& report) {
+  if (!report.printed.empty()) {
+    std::fwrite(report.printed.data(), 1, report.printed.size(), stdout);
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace
+
 emu::Report Gpu::run_for_program(const std::vector<emu::Launch>& launches,
                                  const emu::RunOptions& options) {
   auto again = std::make_unique<emu::Device>(*device_);
   emu::Report report = device_->run(launches, options);
   if (report.is_clean()) {
+    print_text_of_kernels(report);
     return report;
   }
   if (may_go_on(report)) {
@@ -260,10 +274,13 @@ emu::Report Gpu::run_for_program(const std::vector<emu::Launch>& launches,
     lenient.check_stored_values = false;
     const emu::Report second = again->run(launches, lenient);
     device_ = std::move(again);
+    print_text_of_kernels(second);
     if (second.is_clean()) {
       return report;
     }
     report.findings.insert(report.findings.end(), second.findings.begin(), second.findings.end());
+  } else {
+    print_text_of_kernels(report);
   }
   failure_ = error_of(report.findings.back().kind);
   return report;
