@@ -75,6 +75,8 @@ struct PendingCopy {
   std::size_t source_bytes = 0;  // bytes to read; the rest of the destination is filled with zeros
   std::size_t bytes = 0;
   bool is_copied = false;  // the bytes are copied, but not yet visible to instructions
+  /// Whether the copy has been finished, if an mbarrier counts it, too; null: none does.
+  std::shared_ptr<bool> is_finished{};
   const Op* op = nullptr;
 };
 

@@ -143,11 +143,10 @@ void Accesses::check_copy_write() {
   }
 }
 
-void Accesses::settle() {
+void Accesses::settle(const races::Access& access) const {
   for (std::size_t i = 0; i < count_; ++i) {
     const Range& range = ranges_.at(i);
-    range.block->shadow.settle(races_->settled_access(warp_.actor(), operation_number(warp_, op_)),
-                               static_cast<std::uint64_t>(range.first - range.block->shared.data()),
+    range.block->shadow.settle(access, static_cast<std::uint64_t>(range.first - range.block->shared.data()),
                                range.bytes);
   }
 }

@@ -192,6 +192,15 @@ class ClusterRaces {
                                 bool is_shared) const;
   /// Access that replaces a copy's write after the wait for it: as if the warp had written now.
   [[nodiscard]] Access settled_access(Actor warp, std::uint32_t operation) const;
+  /// Access that replaces a copy's write when an mbarrier counts its end.
+  [[nodiscard]] Access counted_access(Actor warp, std::uint32_t operation,
+                                      const MbarrierSync& mbarrier) const {
+    return {.party = party_of(mbarrier.channel),
+            .epoch = mbarrier.phases + 1,
+            .origin = pack_origin(operation, warp, false)};
+  }
+  /// Releases the end of the reads of a warp's copies at an mbarrier.
+  void release_copies(Actor warp, MbarrierSync& mbarrier);
 
   void arrive(Actor warp, SyncPoint& sync_point);
   /// Releases what fence.mbarrier_init and, for tensor memory, tcgen05.fence have covered, and no
