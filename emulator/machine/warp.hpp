@@ -205,8 +205,10 @@ class Warp {
   /// Records a lane's arrival at an mbarrier: lanes that wait for an mbarrier later acquire the
   /// operations before the arrival.
   void release_interval();
-  void acquire_interval() { intervals_.first = std::max(intervals_.first, released_); }
+  void acquire_interval();
   [[nodiscard]] const races::OpenIntervals& intervals() const { return intervals_; }
+  /// Lanes that have written shared memory since the lanes synchronised.
+  Lanes writing_lanes = 0;
 
   /// Ends the run with a finding about these lanes and, if given, an address in global memory.
   [[noreturn]] void stop(FindingKind kind, const Op& op, Lanes lanes, std::string message,

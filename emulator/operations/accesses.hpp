@@ -136,7 +136,7 @@ class AsyncAccesses {
 
 /// Checks accesses of single lanes to shared memory. A check ends the run with a finding if another
 /// lane of the warp has made a conflicting access with no barrier between. Accesses of less than a
-/// word are ignored.
+/// word are not checked.
 class LaneAccesses {
  public:
   LaneAccesses(Warp& warp, const Op& op, bool is_strong = false)

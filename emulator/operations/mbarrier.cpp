@@ -97,6 +97,40 @@ struct MbarrierArrival {
   bool must_not_complete = false;  // .noComplete
 };
 
+void record_remote_arrival(Warp& warp, const Op& op, Mbarrier& mbarrier) {
+  const races::Access access =
+      warp.races()->view(warp.actor(), operation_number(warp, op)).access;
+  std::erase_if(mbarrier.remote_arrivals,
+                [&](const races::Access& earlier) { return earlier.party == access.party; });
+  mbarrier.remote_arrivals.push_back(access);
+}
+
+// Releases, for the race detector, what the lanes that arrive at the mbarrier have done: all that the
+// warp has, unless other lanes have written shared memory without a bar.warp.sync since.
+void release(Warp& warp, const Op& op, Lanes lanes, int lane, Mbarrier& mbarrier) {
+  races::ClusterRaces& races = *warp.races();
+  const MbarrierArrival& arrival = op.get<MbarrierArrival>();
+  races::SyncPoint& sync_point = mbarrier.sync.sync_point;
+  if (arrival.is_relaxed) {
+    races.arrive_relaxed(warp.actor(), sync_point);
+    return;
+  }
+  Lanes arriving = lanes;
+  if ((warp.writing_lanes & ~lane_bit(lane)) != 0) {
+    const std::uint64_t address = address_of(warp, arrival.mbarrier.address, lane);
+    for_each_lane(lanes, [&](int other) {
+      if (address_of(warp, arrival.mbarrier.address, other) != address) {
+        arriving &= ~lane_bit(other);
+      }
+    });
+  }
+  if ((warp.writing_lanes & ~arriving) != 0) {
+    races.arrive_lanes(warp.actor(), sync_point, arriving);
+  } else {
+    races.arrive(warp.actor(), sync_point);
+  }
+}
+
 Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
   const MbarrierArrival& arrival = op.get<MbarrierArrival>();
   warp.require_valid(op.slots[1], op, lanes, "the address");
@@ -121,19 +155,15 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
       if (!arrival.is_relaxed) {
         warp.release_interval();
       }
-      if (races != nullptr && is_remote(warp, arrival.mbarrier, lane)) {
-        const races::Access access = races->view(warp.actor(), operation_number(warp, op)).access;
-        std::erase_if(mbarrier.remote_arrivals,
-                      [&](const races::Access& earlier) { return earlier.party == access.party; });
-        mbarrier.remote_arrivals.push_back(access);
-      }
-      if (races != nullptr && !arrival.is_relaxed &&
-          (&mbarrier != last || mbarrier.phase() != last_phase)) {
-        races->arrive(warp.actor(), mbarrier.sync.sync_point);
-        last = &mbarrier;
-        last_phase = mbarrier.phase();
-      } else if (races != nullptr && arrival.is_relaxed) {
-        races->arrive_relaxed(warp.actor(), mbarrier.sync.sync_point);
+      // Lanes that arrive in one phase by one instruction release together.
+      const bool is_first = &mbarrier != last || mbarrier.phase() != last_phase;
+      last = &mbarrier;
+      last_phase = mbarrier.phase();
+      if (races != nullptr && (is_first || arrival.is_relaxed)) {
+        if (is_remote(warp, arrival.mbarrier, lane)) {
+          record_remote_arrival(warp, op, mbarrier);
+        }
+        release(warp, op, lanes, lane, mbarrier);
       }
       const std::uint32_t count =
           op.slots[2] == kNoSlot ? 1 : warp.read_lane<std::uint32_t>(op.slots[2], lane);
