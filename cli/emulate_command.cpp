@@ -129,6 +129,15 @@ void print_outcome(const EmulateArguments& arguments, const emulation::Outcome& 
                            emu::name_of(outcome.report.policy));
 }
 
+/// Prints what the kernels of the shown schedule have printed, each line without control characters.
+void print_text_of_kernels(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    std::cout << io::printable(std::string(text.substr(0, end)), text.size()) << '\n';
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+  }
+}
+
 int emulate(const EmulateArguments& arguments, int threads) {
   emulation::LaunchFile launch =
       emulation::read_launch_file(arguments.launch, {.any_path = arguments.any_path,
@@ -172,6 +181,9 @@ int emulate(const EmulateArguments& arguments, int threads) {
     trace->commit();
   }
   emulation.write(report.shown);
+  if (arguments.json.prints_text()) {
+    print_text_of_kernels(report.shown.report.printed);
+  }
 
   auto findings = nlohmann::ordered_json::array();
   for (const emulation::Outcome& outcome : report.failed) {
@@ -192,6 +204,7 @@ int emulate(const EmulateArguments& arguments, int threads) {
                         {"schedules_run", report.run},
                         {"operations", report.steps},
                         {"seconds", seconds},
+                        {"printed", report.shown.report.printed},
                         {"found", std::move(findings)}});
   return report.failed.empty() ? kDone : kFailed;
 }

@@ -17,8 +17,6 @@ Block::Block(Cluster& cluster, std::uint32_t rank, std::array<std::uint32_t, 3> 
       index_(index) {
   const Grid& grid = grid_;
   const std::uint32_t threads = grid.threads[0] * grid.threads[1] * grid.threads[2];
-  local.resize(std::size_t{threads} * grid.program->local_bytes);
-  is_local_written.resize(local.size());
   for (std::uint32_t first = 0; first < threads; first += kLanes) {
     const std::uint32_t count = std::min<std::uint32_t>(kLanes, threads - first);
     const Lanes lanes = count == kLanes ? kAllLanes : (Lanes{1} << count) - 1;

@@ -72,8 +72,6 @@ class Block {
 
   std::vector<std::byte> shared{};
   std::vector<std::uint8_t> is_shared_written{};  // per byte: 0, 1 or kMbarrierMark
-  std::vector<std::byte> local{};  // local memory of the threads, one after the other
-  std::vector<std::uint8_t> is_local_written{};
   std::array<Barrier, 16> barriers{};
   races::SharedShadow shadow{};
   races::LaneShadow lane_shadow{};

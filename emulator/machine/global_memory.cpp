@@ -15,7 +15,8 @@ GlobalMemory::GlobalMemory(const GlobalMemory& other) : next_(other.next_) {
   for (const auto& [address, allocation] : other.allocations_) {
     allocations_.emplace(address, Allocation{.address = address,
                                              .bytes = allocation.bytes,
-                                             .is_written = allocation.is_written});
+                                             .is_written = allocation.is_written,
+                                             .is_constant = allocation.is_constant});
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emulator/machine/global_memory.hpp"
+#include "emulator/machine/printed.hpp"
 #include "emulator/machine/tracer.hpp"
 #include "emulator/program/program.hpp"
 #include "emulator/races/races.hpp"
@@ -23,6 +24,7 @@ struct Grid {
   std::array<std::uint32_t, 3> threads{};
   std::array<std::uint32_t, 3> cluster{};  // size in blocks
   std::size_t shared_bytes = 0;            // shared memory per block, with the reserved bytes
+  std::size_t dynamic_shared_bytes = 0;    // those that the launch asks for
   std::uint32_t registers = 0;             // registers per thread
   std::vector<std::byte> parameters{};
 
@@ -48,7 +50,8 @@ struct Grid {
   bool checks_late_commits = false;
   bool checks_stored_values = false;
 
-  Tracer* tracer = nullptr;  // null if the run is not traced
+  Printed* printed = nullptr;  // text that kernels print
+  Tracer* tracer = nullptr;    // null if the run is not traced
 
   [[nodiscard]] std::uint64_t block_count() const {
     return std::uint64_t{blocks[0]} * blocks[1] * blocks[2];

@@ -8,10 +8,13 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "emulator/machine/call_frame.hpp"
+#include "emulator/machine/local_memory.hpp"
 #include "emulator/machine/matrix_products.hpp"
 #include "emulator/program/check_result.hpp"
 #include "emulator/program/lanes.hpp"
@@ -58,6 +61,7 @@ struct Split {
   WaitFor wait_for = WaitFor::kNothing;
   std::uint32_t wait_detail = 0;
   races::Fragments::Id fragment = 0;
+  std::shared_ptr<const CallFrame> frame{};  // of the function that the lanes execute; null: kernel
 };
 
 /// Lanes that wait at a warp-wide instruction for others that its mask names.
@@ -188,6 +192,23 @@ class Warp {
   [[nodiscard]] Lanes valid(Slot slot) const { return register_file_[slot - kHeaderWords]; }
   void set_valid(Slot slot, Lanes valid) { register_file_[slot - kHeaderWords] = valid; }
 
+  [[nodiscard]] LocalMemory& local() { return local_; }
+  /// Address in local memory of the frame of the function that a lane of the current split executes.
+  [[nodiscard]] std::size_t frame_base(int lane) {
+    const CallFrame* const frame = current().frame.get();
+    return frame == nullptr ? 0 : frame->base[static_cast<std::size_t>(lane)];
+  }
+  /// Lowest top of a lane's stack at which the function that it executes still has its frame.
+  [[nodiscard]] std::size_t least_stack_top(int lane);
+  /// Reads a lane's argument of at most 8 bytes of a call that the current split executes.
+  struct Argument {
+    std::uint64_t value = 0;
+    bool is_valid = false;
+  };
+  [[nodiscard]] Argument read_argument(const PassedValue& argument, int lane);
+  /// Writes a lane's result of a call that the current split executes.
+  void write_result(const PassedValue& result, int lane, std::uint64_t value);
+
   /// Actor number in the cluster, for the race detector.
   [[nodiscard]] races::Actor actor() const { return actor_; }
   /// Null if the run does not detect races.
@@ -260,17 +281,47 @@ class Warp {
 
   template <bool kIsTraced>
   int run_split(std::size_t split, int limit);
-  [[nodiscard]] std::uint32_t special_value(std::string_view name, std::uint32_t lane) const;
+  void fill_special(const SpecialRegister& special);
   /// Checks an instruction, other than a product, that accesses registers of products.
   void check_async_registers(const Op& op, Lanes lanes);
   /// Checks that no register of the instruction is the destination of a pending load from tensor
   /// memory.
   void check_pending_loads(const Op& op, Lanes lanes) const;
   void branch(const Op& op, Lanes taken);
+  /// Lanes of a split that continue at an operation.
+  struct Way {
+    std::int32_t operation = 0;
+    Lanes lanes = 0;
+  };
+  /// Splits the lanes of the current split, which meet again at the operation's join.
+  void diverge(const Op& op, std::span<const Way> ways);
+  void branch_indirectly(const Op& op, Lanes lanes);
+  /// Executes an operation that calls or returns, or branches to one of many targets.
+  void transfer(const Op& op, Lanes lanes);
+  void call(const Op& op, Lanes lanes);
+  [[nodiscard]] std::int32_t called_function(const Op& op, const Call& call, Lanes lanes,
+                                             Lanes& same) const;
+  std::shared_ptr<const CallFrame> push_frame(const Op& op, const Call& call, std::int32_t number,
+                                              std::shared_ptr<const CallFrame> caller, Lanes lanes);
+  void grow_stack(const Op& op, const FunctionCode& function, CallFrame& frame, Lanes lanes);
+  void return_lanes(Lanes lanes);
+  void restore_registers(const FunctionCode& function, const CallFrame& frame, Lanes lanes);
+  std::byte* register_bytes(Slot slot, std::size_t bytes, int lane);
+  /// Bytes of each lane's value, and whether they are initialised.
+  struct PassedBytes {
+    std::vector<std::byte> bytes{};
+    std::vector<std::uint8_t> is_written{};
+  };
+  [[nodiscard]] PassedBytes read_passed(const PassedValue& value, const CallFrame* frame,
+                                        Lanes lanes);
+  void write_passed(const PassedValue& value, const CallFrame* frame, const PassedBytes& passed,
+                    Lanes lanes);
+  /// Adds a split in the place of one that has ended, or behind all; returns its number.
+  std::size_t add_split(Split split);
   void exit_lanes(Lanes lanes);
   void join_if_reconverged();
   void release_parent(std::int32_t parent);
-  void split_fragments(Split& first, Split& second);
+  races::Fragments::Id create_fragment(races::Fragments::Id whole);
   void join_fragment(const Split& split);
   void run_fragment();
   [[noreturn]] void stop_uninitialized(const Op& op, Lanes lanes, std::string_view what) const;
@@ -282,7 +333,10 @@ class Warp {
   Lanes live_;
   std::size_t current_ = 0;
   std::vector<Split> splits_;
+  std::size_t searched_splits_ = 64;  // number of splits from which ended ones are looked for
   std::vector<std::uint32_t> register_file_;
+  LocalMemory local_;
+  std::vector<Lanes> executing_;  // lanes that execute each function of the program
 };
 
 }  // namespace emu

@@ -1,4 +1,4 @@
-// Type conversions: cvt, cvta.
+// Type conversions: cvt.
 #include <array>
 #include <bit>
 #include <cmath>
@@ -250,37 +250,8 @@ void decode_cvt(Decoder& decoder) {
   }
 }
 
-struct SpaceConversion {
-  std::uint64_t offset = 0;  // added to the address
-};
-
-Outcome run_cvta(Warp& warp, const Op& op, Lanes lanes) {
-  auto values = warp.read<std::uint64_t>(op.slots[1]);
-  for (std::uint64_t& value : values.lanes) {
-    value += op.get<SpaceConversion>().offset;
-  }
-  warp.write(op.slots[0], values, lanes, warp.valid(op.slots[1]));
-  return Outcome::kDone;
-}
-
-void decode_cvta(Decoder& decoder) {
-  const bool is_to_space = decoder.take("to");
-  const std::string_view space =
-      decoder.take_one_of({"global", "shared", "local", "param", "const"});
-  decoder.take_one_of({"u64"});
-  add_same_type(decoder, Type::kB64, 1);
-  const std::uint64_t window = space == "shared"  ? kSharedWindow
-                               : space == "local" ? kLocalWindow
-                               : space == "param" ? kParameterWindow
-                                                  : 0;
-  decoder.op().details.set(
-      SpaceConversion{.offset = is_to_space ? std::uint64_t{0} - window : window});
-  decoder.op().code = &run_cvta;
-}
-
 constexpr std::array kOperations = {
     Operation{"cvt", &decode_cvt},
-    Operation{"cvta", &decode_cvta},
 };
 
 }  // namespace

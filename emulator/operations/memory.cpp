@@ -66,11 +66,6 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
     space = resolve_space(address);
   }
   Block& block = warp.block();
-  const auto require_inside = [&](std::size_t size) {
-    if (address > size || bytes > size - address) {
-      stop_outside(warp, op, lane, space, address, bytes);
-    }
-  };
   switch (space) {
     case MemorySpace::kShared:
     case MemorySpace::kClusterShared: {
@@ -93,14 +88,17 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
       return {owner.shared.data() + offset, owner.is_shared_written.data() + offset, &owner};
     }
     case MemorySpace::kParameter:
-      require_inside(block.grid().parameters.size());
+      if (const std::size_t size = block.grid().parameters.size();
+          address > size || bytes > size - address) {
+        stop_outside(warp, op, lane, space, address, bytes);
+      }
       return {block.grid().parameters.data() + address, nullptr};
     case MemorySpace::kLocal: {
-      require_inside(block.grid().program->local_bytes);
-      const std::size_t thread =
-          static_cast<std::size_t>(warp.index()) * kLanes + static_cast<std::size_t>(lane);
-      const std::size_t offset = thread * block.grid().program->local_bytes + address;
-      return {block.local.data() + offset, block.is_local_written.data() + offset};
+      LocalMemory& local = warp.local();
+      if (!local.contains(lane, address, bytes)) {
+        stop_outside(warp, op, lane, space, address, bytes);
+      }
+      return {local.byte(lane, address), local.written(lane, address)};
     }
     default: {
       Allocation* const allocation = block.grid().memory.find(address, bytes);
@@ -337,13 +335,17 @@ bool take_cache_hints(Decoder& decoder, bool is_load) {
 
 MemorySpace take_space(Decoder& decoder, bool is_load) {
   const MemorySpace shared = take_shared_space(decoder);
-  return shared != MemorySpace::kGeneric ? shared
-         : decoder.take("global")        ? MemorySpace::kGlobal
-         : decoder.take("local")         ? MemorySpace::kLocal
-         : decoder.take_any_of({"param", "param::entry"}) ? MemorySpace::kParameter
-         // Constants lie in global memory.
-         : is_load && decoder.take("const") ? MemorySpace::kGlobal
-                                            : MemorySpace::kGeneric;
+  if (shared != MemorySpace::kGeneric) {
+    return shared;
+  }
+  if (decoder.take_any_of({"param", "param::entry", "param::func"})) {
+    return decoder.is_local_parameter(is_load ? 1 : 0) ? MemorySpace::kLocal
+                                                       : MemorySpace::kParameter;
+  }
+  // .const variables are in global memory, at addresses of their own.
+  return decoder.take("global") || (is_load && decoder.take("const")) ? MemorySpace::kGlobal
+         : decoder.take("local")                                      ? MemorySpace::kLocal
+                                                                      : MemorySpace::kGeneric;
 }
 
 template <bool kIsLoad>

@@ -14,7 +14,6 @@ std::span<const Operation> float_operations();
 std::span<const Operation> data_operations();
 std::span<const Operation> conversion_operations();
 std::span<const Operation> memory_operations();
-std::span<const Operation> cache_operations();
 std::span<const Operation> atomic_operations();
 std::span<const Operation> warp_operations();
 std::span<const Operation> barrier_operations();
@@ -25,6 +24,10 @@ std::span<const Operation> wgmma_operations();
 std::span<const Operation> tensor_operations();
 std::span<const Operation> copy_operations();
 std::span<const Operation> trap_operations();
+std::span<const Operation> address_operations();
+std::span<const Operation> stack_operations();
+std::span<const Operation> hint_operations();
+std::span<const Operation> system_operations();
 
 /// Finds the row of a mnemonic; null if there is none.
 const Operation* find_operation(std::string_view mnemonic);

@@ -91,11 +91,13 @@ TEST(LimitsTest, WhatTextMakesIsCounted) {
 TEST(LimitsTest, TextInItselfIsBounded) {
   constexpr std::size_t kMany = 50'000;
   const auto many = [](char sign) { return std::string(kMany, sign); };
-  for (const char sign : {'-', '!', '[', '{'}) {
-    EXPECT_NE(said_of(kernel("mov.u32 %r2, " + many(sign) + "1;")).find("nested operands"),
+  for (const auto& [sign, end] : {std::pair{'-', ' '}, {'!', ' '}, {'[', ']'}, {'{', '}'}, {'(', ')'}}) {
+    EXPECT_NE(said_of(kernel("mov.u32 %r2, " + many(sign) + "1" + many(end) + ";"))
+                  .find("nested operands"),
               std::string::npos)
         << sign;
   }
+  EXPECT_NE(said_of(kernel("mov.u32 %r2, {1;")).find("has no end"), std::string::npos);
   EXPECT_NE(said_of(kernel(many('{') + many('}'))).find("nested blocks"), std::string::npos);
   EXPECT_EQ(said_of(kernel("{ { mov.u32 %r2, -1; } }")), "");
 }
