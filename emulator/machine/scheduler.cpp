@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kMaxTurn = 64;   // maximum number of operations of a warp per turn
 constexpr int kMaxUndelayedTurn = 1024;  // the same, where warps are not delayed
-constexpr std::uint32_t kMaxDelayedTurns = 1024;  // the same for turns before delayed work runs
+constexpr std::uint32_t kMaxDelayedTurns = 256;  // the same for turns before delayed work runs
 constexpr std::uint64_t kMaxDelay = 12;  // maximum number of turns before a block starts
 
 std::string wait_text(const Split& split, Warp& warp) {
@@ -259,8 +259,8 @@ void Scheduler::take_turn(Report& report) {
   // Warps that wait for work in a loop make progress all the time.
   delayed_turns_ = operations == 0 ? 0 : delayed_turns_ + 1;
   if (operations == 0 || delayed_turns_ > kMaxDelayedTurns) {
+    operations += run_async_works(delayed_turns_ > kMaxDelayedTurns);
     delayed_turns_ = 0;
-    operations += run_async_works(false);
   }
   if (operations == 0) {
     for (const Runnable& runnable : runnable_) {
