@@ -76,12 +76,15 @@ void Cluster::check_end(Block& block) const {
         .block = earlier.block,
         .warp = earlier.warp}};
   };
-  if (const auto conflict = block.shadow.write(end.view(), 0, block.shared.size())) {
+  const races::LaneLookup lanes = block.lane_lookup();
+  races::View view = end.view();
+  view.lanes = &lanes;
+  if (const auto conflict = block.shadow.write(view, 0, block.shared.size())) {
     stop(conflict->other);
   }
   for (const auto& [offset, mbarrier] : block.mbarriers) {
     for (const races::Access& access : mbarrier.remote_arrivals) {
-      if (access.epoch > end.prior_accesses.at(races::actor_of(access.party))) {
+      if (!races_->comes_before(access, end.prior_accesses)) {
         stop(access);
       }
     }

@@ -30,6 +30,8 @@ struct Grid {
 
   /// Previous grid of the run, which griddepcontrol.wait waits for.
   const Grid* previous = nullptr;
+  bool is_cooperative = false;        // all blocks run concurrently
+  std::uint64_t workspace = 0;        // address of memory for the grid's barrier; 0: none
   bool is_dependent = false;          // the grid may start before the previous one has ended
   std::uint64_t released_blocks = 0;  // blocks that have ended or allowed the next grid to start
   std::uint64_t started_blocks = 0;   // blocks that have started

@@ -16,9 +16,6 @@
 namespace emu {
 namespace {
 
-constexpr unsigned kIntervalBits =
-    27;  // low bits for the interval's number; the bits above hold the warp's number
-
 // Formats the source of an operation as "file.cuh:12", if the PTX has line information.
 std::string source_text(const Program& program, const Op& op) {
   const std::vector<std::string>& files = program.module->files;
@@ -53,15 +50,22 @@ EarlierAccess earlier_access(const races::RunRaces& run, const races::Access& ac
 
 void Warp::begin_interval() {
   release_interval();
-  acquire_interval();
+  intervals_.first = released_;
+  writing_lanes = 0;
+  notify_races([](auto& races, auto actor) { races.sync_lanes(actor, false); });
 }
 
 void Warp::release_interval() {
-  constexpr races::Interval kMaxInterval = (1U << kIntervalBits) - 1;
+  constexpr races::Interval kMaxInterval = (1U << races::kIntervalBits) - 1;
   if ((intervals_.now & kMaxInterval) == kMaxInterval) {
     throw Error("a warp has too many barriers and arrivals for the race detector");
   }
   released_ = ++intervals_.now;
+}
+
+void Warp::acquire_interval() {
+  intervals_.first = std::max(intervals_.first, released_);
+  notify_races([](auto& races, auto actor) { races.sync_lanes(actor, true); });
 }
 
 const Grid& Warp::grid() const {
@@ -79,7 +83,7 @@ Warp::Warp(Block& block, int index, Lanes lanes)
       local_(block.grid().program->local_bytes),
       executing_(block.grid().program->functions.size()) {
   cluster_arrivals.fill(-1);
-  intervals_.now = static_cast<races::Interval>(index) << kIntervalBits;
+  intervals_.now = static_cast<races::Interval>(index) << races::kIntervalBits;
   begin_interval();
   splits_.push_back(Split{.lanes = lanes});
   const Program& program = *block.grid().program;

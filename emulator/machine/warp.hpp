@@ -79,6 +79,8 @@ struct PendingCopy {
   std::size_t source_bytes = 0;  // bytes to read; the rest of the destination is filled with zeros
   std::size_t bytes = 0;
   bool is_copied = false;  // the bytes are copied, but not yet visible to instructions
+  /// Whether the copy has been finished, if an mbarrier counts it, too; null: none does.
+  std::shared_ptr<bool> is_finished{};
   const Op* op = nullptr;
 };
 
@@ -224,8 +226,10 @@ class Warp {
   /// Records a lane's arrival at an mbarrier: lanes that wait for an mbarrier later acquire the
   /// operations before the arrival.
   void release_interval();
-  void acquire_interval() { intervals_.first = std::max(intervals_.first, released_); }
+  void acquire_interval();
   [[nodiscard]] const races::OpenIntervals& intervals() const { return intervals_; }
+  /// Lanes that have written shared memory since the lanes synchronised.
+  Lanes writing_lanes = 0;
 
   /// Ends the run with a finding about these lanes and, if given, an address in global memory.
   [[noreturn]] void stop(FindingKind kind, const Op& op, Lanes lanes, std::string message,

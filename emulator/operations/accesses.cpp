@@ -46,6 +46,11 @@ std::string conflict_message(const Warp& warp, const races::Conflict& conflict, 
           "synchronised without tcgen05.fence::before_thread_sync before or "
           "tcgen05.fence::after_thread_sync after",
           verb, where, participle);
+    case races::ConflictKind::kOtherLanes:
+      return fmt::format(
+          "it {} {}, which another access has {}; other lanes of that access's warp have arrived "
+          "at an mbarrier since, but no bar.warp.sync orders the access before their arrival",
+          verb, where, participle);
     case races::ConflictKind::kUnordered:
       break;
   }
@@ -77,8 +82,19 @@ namespace {
 
 void check_shared(const Warp& warp, const Op& op, Lanes lanes, const races::View& view,
                   bool is_write, Block& block, std::uint64_t offset, std::size_t bytes) {
-  const auto conflict =
-      is_write ? block.shadow.write(view, offset, bytes) : block.shadow.read(view, offset, bytes);
+  const auto access = [&](const races::View& current) {
+    return is_write ? block.shadow.write(current, offset, bytes)
+                    : block.shadow.read(current, offset, bytes);
+  };
+  std::optional<races::Conflict> conflict;
+  if (view.lane_releases == nullptr) [[likely]] {
+    conflict = access(view);
+  } else {
+    const races::LaneLookup lanes_of_block = block.lane_lookup();
+    races::View view_with_lanes = view;
+    view_with_lanes.lanes = &lanes_of_block;
+    conflict = access(view_with_lanes);
+  }
   if (conflict.has_value()) {
     stop_at_conflict(warp, op, lanes, *conflict, is_write,
                      fmt::format("shared memory at {:#x}", block.shared_base() + conflict->offset));
@@ -143,11 +159,10 @@ void Accesses::check_copy_write() {
   }
 }
 
-void Accesses::settle() {
+void Accesses::settle(const races::Access& access) const {
   for (std::size_t i = 0; i < count_; ++i) {
     const Range& range = ranges_.at(i);
-    range.block->shadow.settle(races_->settled_access(warp_.actor(), operation_number(warp_, op_)),
-                               static_cast<std::uint64_t>(range.first - range.block->shared.data()),
+    range.block->shadow.settle(access, static_cast<std::uint64_t>(range.first - range.block->shared.data()),
                                range.bytes);
   }
 }
@@ -175,11 +190,17 @@ void LaneAccesses::check(int lane, const Memory& memory, std::size_t bytes, bool
 }
 
 void LaneAccesses::record(int lane, const Memory& memory, std::size_t bytes, bool is_write) const {
-  if (is_checked(memory, bytes)) {
-    block_->lane_shadow.record(warp_.intervals(), lane, operation_, is_write,
-                               static_cast<std::uint64_t>(memory.bytes - block_->shared.data()),
-                               bytes, is_strong_);
+  if (block_ == nullptr || memory.block != block_) {
+    return;
   }
+  if (is_write) {
+    warp_.writing_lanes |= lane < 0 ? kAllLanes : lane_bit(lane);
+  } else if (bytes < 4) {
+    return;
+  }
+  races::LaneShadow& shadow = bytes >= 4 ? block_->lane_shadow : block_->byte_lane_shadow;
+  shadow.record(warp_.intervals(), lane, operation_, is_write,
+                static_cast<std::uint64_t>(memory.bytes - block_->shared.data()), bytes, is_strong_);
 }
 
 // Tries each word that the bytes touch. Locations are made for what releases something alone.

@@ -54,7 +54,7 @@ class Accesses {
   /// destination's writes into the warp's own.
   void check_copy_read();
   void check_copy_write();
-  void settle();
+  void settle(const races::Access& access) const;
 
   /// Whether several of the accesses overlap.
   [[nodiscard]] bool overlap() const;
@@ -94,6 +94,22 @@ class AsyncAccesses {
   AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, const races::View& shared)
       : warp_(warp), op_(op), lanes_(lanes), shared_(shared) {}
 
+  /// Makes the accesses strong among threads of all clusters, as reductions are.
+  void make_strong() {
+    constexpr std::uint32_t kStrong = races::pack_origin(0, 0, false, races::Scope::kDevice);
+    shared_.access.origin |= kStrong;
+    global_.access.origin |= kStrong;
+  }
+  /// Makes the accesses ones of the generic proxy.
+  void make_generic() {
+    for (races::View* const view : {&shared_, &global_}) {
+      view->access.origin &= ~races::pack_origin(0, 0, true);
+      view->visible_writes = view->prior_accesses;
+      view->ended_with_visible_writes = view->ended;
+      view->visible_others = view->others;
+    }
+  }
+
   void read_shared(Block& block, std::uint32_t offset, std::size_t bytes) const {
     access_shared(block, false, offset, bytes);
   }
@@ -120,7 +136,7 @@ class AsyncAccesses {
 
 /// Checks accesses of single lanes to shared memory. A check ends the run with a finding if another
 /// lane of the warp has made a conflicting access with no barrier between. Accesses of less than a
-/// word are ignored.
+/// word are not checked.
 class LaneAccesses {
  public:
   LaneAccesses(Warp& warp, const Op& op, bool is_strong = false)

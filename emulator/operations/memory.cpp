@@ -1,4 +1,4 @@
-// Loads and stores (ld, st), and the address checks for all memory operations.
+// Loads and stores (ld, ldu, st), and the address checks for all memory operations.
 #include "emulator/operations/memory.hpp"
 
 #include <algorithm>
@@ -342,15 +342,18 @@ MemorySpace take_space(Decoder& decoder, bool is_load) {
     return decoder.is_local_parameter(is_load ? 1 : 0) ? MemorySpace::kLocal
                                                        : MemorySpace::kParameter;
   }
-  return decoder.take("global")  ? MemorySpace::kGlobal
-         : decoder.take("local") ? MemorySpace::kLocal
-         // .const variables are in global memory, at addresses of their own.
-         : is_load && decoder.take("const") ? MemorySpace::kGlobal
-                                            : MemorySpace::kGeneric;
+  // .const variables are in global memory, at addresses of their own.
+  return decoder.take("global") || (is_load && decoder.take("const")) ? MemorySpace::kGlobal
+         : decoder.take("local")                                      ? MemorySpace::kLocal
+                                                                      : MemorySpace::kGeneric;
 }
 
 template <bool kIsLoad>
 void decode_access(Decoder& decoder) {
+  if (!kIsLoad && decoder.take("async")) {
+    decode_remote_store(decoder);
+    return;
+  }
   Op& op = decoder.op();
   LoadOrStore access{.space = take_space(decoder, kIsLoad)};
   const bool is_uniform = kIsLoad && decoder.mnemonic() == "ldu";

@@ -3,7 +3,8 @@
 //
 // Each of the four warps computes 16 rows. Registers of a product may not be accessed from its
 // issue until a wait_group covers it, and a fence must order the product after earlier accesses by
-// other instructions.
+// other instructions. Groups are those of the warpgroup: a wait_group of any warp waits until all
+// four have computed their rows.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -212,6 +213,19 @@ struct WgmmaWait {
   std::size_t max_pending = 0;  // maximum number of incomplete groups
 };
 
+// Returns the number of the last product that all warps of the warpgroup have computed. All issue
+// the same products, so that these have the same numbers in each.
+std::uint64_t last_finished_in_warpgroup(Warp& warp) {
+  const std::deque<Warp>& warps = warp.block().warps();
+  const std::size_t first =
+      static_cast<std::size_t>(warp.index()) / kWarpsPerWarpgroup * kWarpsPerWarpgroup;
+  std::uint64_t last = warp.products.last_finished;
+  for (std::size_t i = first; i < first + kWarpsPerWarpgroup; ++i) {
+    last = std::min(last, warps[i].products.last_finished);
+  }
+  return last;
+}
+
 Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   Split& split = warp.current();
   if (split.ticket < 0) {
@@ -221,7 +235,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   MatrixProducts& products = warp.products;
   while (products.groups.size() > op.get<WgmmaWait>().max_pending) {
     const std::uint64_t last = products.groups.front();
-    if (products.last_finished < last) {
+    if (last_finished_in_warpgroup(warp) < last) {
       return warp.wait_for(WaitFor::kProducts);
     }
     products.groups.pop_front();

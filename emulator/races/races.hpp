@@ -32,6 +32,7 @@
 
 #include "emulator/races/access.hpp"
 #include "emulator/races/fragments.hpp"
+#include "emulator/races/lane_releases.hpp"
 #include "emulator/races/order.hpp"
 #include "emulator/races/pages.hpp"
 #include "emulator/races/tensor_shadow.hpp"
@@ -192,8 +193,28 @@ class ClusterRaces {
                                 bool is_shared) const;
   /// Access that replaces a copy's write after the wait for it: as if the warp had written now.
   [[nodiscard]] Access settled_access(Actor warp, std::uint32_t operation) const;
+  /// Access that replaces a copy's write when an mbarrier counts its end.
+  [[nodiscard]] Access counted_access(Actor warp, std::uint32_t operation,
+                                      const MbarrierSync& mbarrier) const {
+    return {.party = party_of(mbarrier.channel),
+            .epoch = mbarrier.phases + 1,
+            .origin = pack_origin(operation, warp, false)};
+  }
+  /// Releases the end of the reads of a warp's copies at an mbarrier.
+  void release_copies(Actor warp, MbarrierSync& mbarrier);
 
   void arrive(Actor warp, SyncPoint& sync_point);
+  /// Releases, of the accesses to shared memory since the warp's lanes synchronised, those of these
+  /// lanes only.
+  void arrive_lanes(Actor warp, SyncPoint& sync_point, Lanes lanes);
+  /// Records that the warp's lanes have synchronised with each other; `is_by_arrivals`: up to the
+  /// last arrival of all of them.
+  void sync_lanes(Actor warp, bool is_by_arrivals);
+  /// Whether an access by a warp, or by some lanes of it, happens before, by the clock.
+  [[nodiscard]] bool comes_before(const Access& access, const Clock& clock) const {
+    return access.epoch <= clock.at(actor_of(access.party)) ||
+           lane_releases_.is_released(access, clock);
+  }
   /// Releases what fence.mbarrier_init and, for tensor memory, tcgen05.fence have covered, and no
   /// other accesses.
   void arrive_relaxed(Actor warp, SyncPoint& sync_point);
@@ -223,8 +244,11 @@ class ClusterRaces {
   /// of cp.async and, unless `with_stores`, the reads of bulk stores.
   struct BlockEnd {
     Clock prior_accesses{};
+    const LaneReleases* lane_releases = nullptr;
     [[nodiscard]] View view() const {
-      return {.prior_accesses = &prior_accesses, .visible_writes = &prior_accesses};
+      return {.prior_accesses = &prior_accesses,
+              .visible_writes = &prior_accesses,
+              .lane_releases = lane_releases};
     }
   };
   [[nodiscard]] BlockEnd end_of_block(std::uint32_t rank, bool with_stores) const;
@@ -293,6 +317,10 @@ class ClusterRaces {
     Clock tensor_issued{};
     /// What happens before the last products and copies that were issued.
     Clock before_issues{};
+    /// Last epochs whose accesses by any lane happen before all that follow by other lanes, and
+    /// that all lanes have released.
+    std::uint32_t synced = 0;
+    std::uint32_t released = 0;
     std::array<TensorIssue, 2> tensor_moves{};   // the last store and the last load
     std::map<int, TensorIssue> tensor_issues{};  // last issue of each lane
   };
@@ -315,6 +343,11 @@ class ClusterRaces {
   void release_at(Location& location, Actor warp, Scope scope,
                   const std::shared_ptr<const Order>& order) const;
   void acquire_from(Order& order, const Release& release) const;
+  /// Copies what a release at a location carries.
+  [[nodiscard]] std::shared_ptr<const Order> released_order(Actor warp) const;
+  [[nodiscard]] const LaneReleases* lane_releases() const {
+    return lane_releases_.is_empty() ? nullptr : &lane_releases_;
+  }
   [[nodiscard]] View proxy_view(Actor warp, std::uint32_t operation, Actor channel,
                                 std::uint32_t epoch, bool is_shared) const;
 
@@ -323,6 +356,7 @@ class ClusterRaces {
   std::uint32_t warps_;  // number of warps per block
   std::uint32_t number_;
   Actor actors_;
+  LaneReleases lane_releases_;
   std::vector<Warp> warp_states_;
 };
 

@@ -217,6 +217,41 @@ TEST_F(WgmmaFindingsTest, ReadsItsOperandsLate) {
   EXPECT_GE(wrong_of("", wait(0)), 6);
 }
 
+// Groups are those of the warpgroup: one warp that has waited may give back what all four read.
+TEST_F(WgmmaFindingsTest, AnyWarpWaitsForAllRows) {
+  const Layout layout{.steps = 1, .accumulators = 32};
+  std::vector<std::byte> memory(layout.bytes());
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::uint64_t descriptor = i * 512 | 1ULL << 16U | 64ULL << 32U | 1ULL << 62U;
+    std::memcpy(&memory[8 * i], &descriptor, 8);
+  }
+  const std::uint16_t one = 0x3F80;
+  for (std::size_t i = 0; i < kSharedBytes; i += 2) {
+    std::memcpy(&memory[layout.image() + i], &one, 2);
+  }
+  const std::uint64_t address = device_.allocate(memory.size());
+  const auto body = [](std::string_view before, std::string_view after) {
+    return text({kFence, product(0), kCommit, before,
+                 "setp.lt.u32 %p2, %r1, 32; mad.lo.u32 %r8, %r1, 256, %r2; mov.u32 %r9, 0;"
+                 "@%p2 st.shared.u32 [%r8+8192], %r9;",
+                 after});
+  };
+  const std::vector<float> expected(std::size_t{kThreads} * 32, 16.0F);
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    device_.write(address, memory);
+    const Report report =
+        run(kernel_of(layout, body(wait(0), "")), address, {.seed = seed});
+    EXPECT_TRUE(report.is_clean()) << report.findings.front().text();
+    std::vector<float> found(expected.size());
+    device_.read(std::as_writable_bytes(std::span(found)), address + layout.results());
+    EXPECT_EQ(found, expected) << "seed " << seed;
+    device_.write(address, memory);
+    const Report wrong = run(kernel_of(layout, body("", wait(0))), address, {.seed = seed});
+    ASSERT_EQ(wrong.findings.size(), 1U);
+    EXPECT_EQ(wrong.findings.front().kind, FindingKind::kRace);
+  }
+}
+
 TEST_F(WgmmaFindingsTest, RefusesWhatItDoesNotKnow) {
   const auto message = [&](const std::string& body) {
     try {

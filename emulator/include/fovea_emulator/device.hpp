@@ -23,6 +23,8 @@ struct LaunchConfig {
   /// Programmatic dependent launch: the grid may start when each block of the previous grid of the
   /// run has ended or has executed griddepcontrol.launch_dependents.
   bool is_dependent = false;
+  /// Cooperative launch: all blocks run concurrently, so that they may wait for each other.
+  bool is_cooperative = false;
 };
 
 struct RunOptions {
