@@ -45,20 +45,14 @@ void read_shared(const WgmmaProduct& product, std::string_view name, std::uint64
   });
 }
 
-// Reads A from registers. Register r of a lane holds 4 bytes of row lane / 4 + 8 * (r % 2), at byte
-// 4 * (lane % 4) + 16 * (r / 2) along K.
+// Reads A from registers. Register r of a lane holds the word lane % 4 + 4 * (r / 2) of row
+// lane / 4 + 8 * (r % 2).
 void read_registers_of_a(const Warp& warp, const Op& op, std::size_t first, Lines& lines) {
-  const std::size_t bytes = bytes_of(lines.element);
   for (std::size_t r = 0; r < kRegistersForA; ++r) {
     const auto words = warp.read<std::uint32_t>(op.list[first + r]);
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const std::size_t row = lane / 4 + 8 * (r % 2);
-      const std::size_t k = (4 * (lane % 4) + 16 * (r / 2)) / bytes;
-      for (std::size_t i = 0; i < 4 / bytes; ++i) {
-        const std::uint32_t bits = words.lanes[lane] >> (8 * bytes * i);
-        lines.bits[row * lines.depth + k + i] =
-            static_cast<std::uint16_t>(bits & (bytes == 2 ? 0xFFFFU : 0xFFU));
-      }
+      lines.words[Lines::index(lane / 4 + 8 * (r % 2), lane % 4 + 4 * (r / 2), lines.width())] =
+          words.lanes[lane];
     }
   }
 }
@@ -82,13 +76,13 @@ bool WgmmaProduct::step(std::mt19937_64& /*random*/) {
   Lines a{.element = form.a,
           .count = kRowsPerWarp,
           .depth = depth,
-          .is_negated = form.is_a_negated,
-          .bits = std::vector<std::uint16_t>(kRowsPerWarp * depth)};
+          .is_negated = form.is_a_negated};
+  a.resize(kRowsPerWarp);
   Lines b{.element = form.b,
           .count = form.columns,
           .depth = depth,
-          .is_negated = form.is_b_negated,
-          .bits = std::vector<std::uint16_t>(form.columns * depth)};
+          .is_negated = form.is_b_negated};
+  b.resize(form.columns);
   if (form.is_a_in_registers) {
     read_registers_of_a(warp(), op(), form.accumulators(), a);
   } else {
