@@ -8,6 +8,7 @@
 #include "emulator/operations/accesses.hpp"
 #include "emulator/operations/matrix_operations.hpp"
 #include "emulator/operations/memory.hpp"
+#include "emulator/operations/tensor_product.hpp"
 
 namespace emu {
 namespace {
@@ -15,28 +16,27 @@ namespace {
 using Words = Vec<std::uint32_t>;
 
 // Rows have 16 bytes, or 16 packed elements and padding; a lane gives the address of a row.
-constexpr std::size_t kRowBytes = 16;
-using RowBytes = std::array<std::uint8_t, kRowBytes>;
+constexpr std::size_t kRowBytes = kChunkBytes;
 
 enum class MatrixLayout : std::uint8_t {
-  kHalves,  // m8n8: 16-bit elements
-  kBytes,   // m8n16: 8-bit elements
-  kTransposedBytes,
+  kRows,              // a register holds four bytes of a row
+  kTransposedHalves,  // two elements of 16 bits of a column
+  kTransposedBytes,   // two elements of 8 bits of two columns each, as mma.sync has sums
 };
+// Size of what a register holds of a row.
+constexpr std::size_t piece_bytes(MatrixLayout layout) {
+  return layout == MatrixLayout::kRows ? 4 : layout == MatrixLayout::kTransposedHalves ? 2 : 1;
+}
 
 // Slots: the address. `list`: the registers of each matrix.
 struct MatrixMove {
   AddressOperand address{};
   MemorySpace space = MemorySpace::kShared;
-  MatrixLayout layout = MatrixLayout::kHalves;
   std::uint8_t count = 1;  // number of matrices
   std::uint8_t rows = 8;   // of each in memory
   std::uint8_t packed_bits = 8;
-  bool is_transposed = false;  // 16-bit elements
 
-  // Registers of a matrix, and elements in each.
-  [[nodiscard]] std::size_t registers() const { return rows / 8U; }
-  [[nodiscard]] std::size_t parts() const { return layout == MatrixLayout::kHalves ? 2 : 4; }
+  [[nodiscard]] std::size_t registers() const { return rows / 8U; }  // of a matrix
   [[nodiscard]] Lanes addressing_lanes() const {
     const unsigned lanes = unsigned{count} * rows;
     return lanes == kLanes ? kAllLanes : (Lanes{1} << lanes) - 1;
@@ -48,20 +48,17 @@ struct Place {
   std::size_t byte;
 };
 
-// Place of an element of a register. Of 8-bit elements that are transposed, a register holds two
-// rows at two columns, as mma.sync has sums.
-Place place_of(const MatrixMove& move, std::size_t lane, std::size_t number, std::size_t part) {
+// Place of a piece of a register.
+template <MatrixLayout kLayout>
+Place place_of(const MatrixMove& move, std::size_t lane, std::size_t number, std::size_t piece) {
   const std::size_t group = lane / 4;
   const std::size_t member = lane % 4;
-  switch (move.layout) {
-    case MatrixLayout::kHalves: {
-      const std::size_t column = member * 2 + part;
-      return move.is_transposed ? Place{column, group * 2} : Place{group, column * 2};
-    }
-    case MatrixLayout::kBytes:
-      return {group, member * 4 + part};
-    default:
-      return {member * 2 * move.registers() + number * 2 + part % 2, group + part / 2 * 8};
+  if constexpr (kLayout == MatrixLayout::kRows) {
+    return {group, member * 4};
+  } else if constexpr (kLayout == MatrixLayout::kTransposedHalves) {
+    return {member * 2 + piece, group * 2};
+  } else {
+    return {member * 2 * move.registers() + number * 2 + piece % 2, group + piece / 2 * 8};
   }
 }
 
@@ -70,21 +67,10 @@ Memory matrix_row(Warp& warp, const Op& op, const MatrixMove& move, std::size_t 
   return resolve(warp, op, lane, move.space, address_of(warp, move.address, lane), kRowBytes);
 }
 
-// Unpacks the elements of a row to a byte each.
-RowBytes unpack(const RowBytes& row, std::size_t bits) {
-  RowBytes bytes{};
-  for (std::size_t i = 0; i < kRowBytes; ++i) {
-    const std::size_t first = i * bits;
-    const std::uint32_t pair = row.at(first / 8) | std::uint32_t{row.at(first / 8 + 1)} << 8U;
-    bytes.at(i) = static_cast<std::uint8_t>(pair >> (first % 8) & ((1U << bits) - 1));
-  }
-  return bytes;
-}
-
 // A row's bytes, and which of them were written.
 struct Row {
-  RowBytes bytes{};
-  RowBytes is_written{};
+  std::array<std::byte, kRowBytes> bytes{};
+  std::array<std::uint8_t, kRowBytes> is_written{};
 };
 
 Row read_row(const Memory& memory, std::size_t packed_bits) {
@@ -95,8 +81,8 @@ Row read_row(const Memory& memory, std::size_t packed_bits) {
     std::memcpy(row.is_written.data(), memory.written, kRowBytes);
   }
   if (packed_bits < 8) {
-    row.bytes = unpack(row.bytes, packed_bits);
-    RowBytes is_written{};
+    row.bytes = unpack_row(row.bytes, packed_bits);
+    std::array<std::uint8_t, kRowBytes> is_written{};
     for (std::size_t i = 0; i < kRowBytes; ++i) {
       is_written.at(i) = row.is_written.at(i * packed_bits / 8) &
                          row.is_written.at((i * packed_bits + packed_bits - 1) / 8);
@@ -106,6 +92,7 @@ Row read_row(const Memory& memory, std::size_t packed_bits) {
   return row;
 }
 
+template <MatrixLayout kLayout>
 Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
   const MatrixMove& move = op.get<MatrixMove>();
   warp.require_all_lanes(op, lanes);
@@ -121,37 +108,37 @@ Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
     rows[row] = read_row(memory, move.packed_bits);
   }
   accesses.check_read();
-  const std::size_t parts = move.parts();
-  const std::size_t size = 4 / parts;
-  constexpr RowBytes kWritten = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  constexpr std::size_t kSize = piece_bytes(kLayout);
+  constexpr std::uint32_t kWritten = 0x01010101;
   for (std::size_t i = 0; i < op.list.size(); ++i) {
     const Row* const matrix = &rows[i / move.registers() * move.rows];
     Words d;
     Lanes valid = 0;
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      std::array<std::uint8_t, 4> bytes{};
-      std::array<std::uint8_t, 4> is_written{};
-      for (std::size_t part = 0; part < parts; ++part) {
-        const Place place = place_of(move, lane, i % move.registers(), part);
-        std::memcpy(&bytes[part * size], &matrix[place.row].bytes[place.byte], size);
-        std::memcpy(&is_written[part * size], &matrix[place.row].is_written[place.byte], size);
+      std::uint32_t is_written = 0;
+      for (std::size_t piece = 0; piece < 4 / kSize; ++piece) {
+        const auto [row, byte] = place_of<kLayout>(move, lane, i % move.registers(), piece);
+        const std::size_t at = piece * kSize;
+        std::memcpy(reinterpret_cast<std::byte*>(&d.lanes[lane]) + at, &matrix[row].bytes[byte],
+                    kSize);
+        std::memcpy(reinterpret_cast<std::byte*>(&is_written) + at, &matrix[row].is_written[byte],
+                    kSize);
       }
-      std::memcpy(&d.lanes[lane], bytes.data(), sizeof(bytes));
-      valid |= Lanes{std::memcmp(is_written.data(), kWritten.data(), sizeof(is_written)) == 0}
-               << lane;
+      valid |= Lanes{is_written == kWritten} << lane;
     }
     warp.write(op.list[i], d, lanes, valid);
   }
   return Outcome::kDone;
 }
 
+template <MatrixLayout kLayout>
 Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
   const MatrixMove& move = op.get<MatrixMove>();
   warp.require_all_lanes(op, lanes);
   warp.require_valid(op.slots[0], op, move.addressing_lanes(), "the address");
   Accesses accesses(warp, op, lanes);
   const LaneAccesses lane_accesses(warp, op);
-  const std::size_t size = 4 / move.parts();
+  constexpr std::size_t kSize = piece_bytes(kLayout);
   for (std::size_t matrix = 0; matrix < move.count; ++matrix) {
     const auto a = warp.read<std::uint32_t>(op.list[matrix]);
     const Lanes valid = warp.valid(op.list[matrix]);
@@ -162,11 +149,11 @@ Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
       lane_accesses.record(races::LaneShadow::kWholeWarp, rows.at(row), kRowBytes, true);
     }
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      for (std::size_t part = 0; part < move.parts(); ++part) {
-        const Place place = place_of(move, lane, 0, part);
-        const std::uint32_t value = a.lanes[lane] >> (8 * size * part);
-        std::memcpy(rows.at(place.row).bytes + place.byte, &value, size);
-        rows.at(place.row).set_written(place.byte, size, (valid >> lane & 1U) != 0);
+      for (std::size_t piece = 0; piece < 4 / kSize; ++piece) {
+        const auto [row, byte] = place_of<kLayout>(move, lane, 0, piece);
+        const std::uint32_t value = a.lanes[lane] >> (8 * kSize * piece);
+        std::memcpy(rows.at(row).bytes + byte, &value, kSize);
+        rows.at(row).set_written(byte, kSize, (valid >> lane & 1U) != 0);
       }
     }
   }
@@ -202,17 +189,16 @@ void add_registers(Decoder& decoder, const MatrixMove& move, bool is_load) {
 
 void decode_ldmatrix(Decoder& decoder) {
   MatrixMove move = take_move(decoder);
+  MatrixLayout layout = MatrixLayout::kRows;
   const std::string_view shape = decoder.take_one_of({"m8n8", "m8n16", "m16n16"});
   if (shape == "m8n8") {
-    move.is_transposed = decoder.take("trans");
+    layout = decoder.take("trans") ? MatrixLayout::kTransposedHalves : MatrixLayout::kRows;
     decoder.require("b16");
   } else {
     if (shape == "m16n16") {
       decoder.require("trans");
-      move.layout = MatrixLayout::kTransposedBytes;
+      layout = MatrixLayout::kTransposedBytes;
       move.rows = 16;
-    } else {
-      move.layout = MatrixLayout::kBytes;
     }
     if (shape == "m8n16" || !decoder.take("b8")) {
       decoder.require("b8x16");
@@ -225,24 +211,30 @@ void decode_ldmatrix(Decoder& decoder) {
   decoder.expect_operands(2);
   move.address = decoder.add_address(1);
   add_registers(decoder, move, true);
-  decoder.op().code = &run_ldmatrix;
+  decoder.op().code = layout == MatrixLayout::kRows ? &run_ldmatrix<MatrixLayout::kRows>
+                      : layout == MatrixLayout::kTransposedHalves
+                          ? &run_ldmatrix<MatrixLayout::kTransposedHalves>
+                          : &run_ldmatrix<MatrixLayout::kTransposedBytes>;
 }
 
 void decode_stmatrix(Decoder& decoder) {
   MatrixMove move = take_move(decoder);
+  Code code = &run_stmatrix<MatrixLayout::kRows>;
   if (decoder.take("m16n8")) {
     decoder.require("trans");
     decoder.require("b8");
-    move.layout = MatrixLayout::kTransposedBytes;
+    code = &run_stmatrix<MatrixLayout::kTransposedBytes>;
   } else {
     decoder.require("m8n8");
     decoder.require("b16");
-    move.is_transposed = decoder.take("trans");
+    if (decoder.take("trans")) {
+      code = &run_stmatrix<MatrixLayout::kTransposedHalves>;
+    }
   }
   decoder.expect_operands(2);
   move.address = decoder.add_address(0);
   add_registers(decoder, move, false);
-  decoder.op().code = &run_stmatrix;
+  decoder.op().code = code;
 }
 
 namespace {

@@ -56,6 +56,18 @@ void for_each_step(const Lines& lines, const SumRule& rule, Use&& use) {
 
 }  // namespace
 
+std::array<std::byte, kChunkBytes> unpack_row(std::span<const std::byte, kChunkBytes> row,
+                                              std::size_t bits) {
+  std::array<std::byte, kChunkBytes> bytes;
+  for (std::size_t i = 0; i < kChunkBytes; ++i) {
+    const std::size_t first = i * bits;
+    const unsigned pair = std::to_integer<unsigned>(row[first / 8]) |
+                          std::to_integer<unsigned>(row[first / 8 + 1]) << 8U;
+    bytes.at(i) = static_cast<std::byte>(pair >> (first % 8) & ((1U << bits) - 1));
+  }
+  return bytes;
+}
+
 void Lines::resize(std::size_t lines) {
   count = lines;
   words.resize((lines + kBlockLines - 1) / kBlockLines * kBlockLines * width());
@@ -77,30 +89,25 @@ void Lines::set(std::size_t line, std::size_t k, std::uint32_t bits) {
 
 void put_chunk(Lines& lines, std::size_t line, std::size_t k, bool is_k_major,
                std::span<const std::byte, kChunkBytes> chunk) {
-  std::array<std::uint8_t, kChunkBytes + 1> bytes{};
-  std::memcpy(bytes.data(), chunk.data(), kChunkBytes);
   const std::size_t bits = bits_of(lines.element);
   const std::size_t size = bytes_of(lines.element);
+  const std::size_t word = k * size / 4;
+  std::array<std::byte, kChunkBytes> unpacked;
+  const std::byte* bytes = chunk.data();
   if (bits < 8) {
-    const std::array<std::uint8_t, kChunkBytes + 1> packed = bytes;
-    for (std::size_t i = 0; i < kChunkBytes; ++i) {
-      const std::size_t first = i * bits;
-      const std::uint32_t two_bytes = packed[first / 8] | std::uint32_t{packed[first / 8 + 1]} << 8U;
-      bytes[i] = static_cast<std::uint8_t>(two_bytes >> (first % 8) & ((1U << bits) - 1));
-    }
+    unpacked = unpack_row(chunk, bits);
+    bytes = unpacked.data();
   }
-  const std::size_t width = lines.width();
   if (is_k_major) {
-    for (std::size_t i = 0; i < kChunkBytes / 4; ++i) {
-      std::memcpy(&lines.words[Lines::index(line, k * size / 4 + i, width)], &bytes[i * 4], 4);
-    }
+    put_words(lines, line, word, bytes);
     return;
   }
   auto* const to = reinterpret_cast<std::byte*>(lines.words.data());
-  const std::size_t word = k * size / 4;
+  const std::size_t width = lines.width();
   const std::size_t byte = k * size % 4;
   for (std::size_t i = 0; i < kChunkBytes / size; ++i) {
-    std::memcpy(to + Lines::index(line + i, word, width) * 4 + byte, &bytes[i * size], size);
+    std::byte* const element = to + Lines::index(line + i, word, width) * 4 + byte;
+    std::memcpy(element, bytes + i * size, size);
   }
 }
 

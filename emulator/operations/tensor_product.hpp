@@ -1,8 +1,10 @@
 // Matrix products, bit-exact with the steps of a tensor core.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -38,6 +40,21 @@ struct Lines {
   [[nodiscard]] std::uint32_t get(std::size_t line, std::size_t k) const;
   void set(std::size_t line, std::size_t k, std::uint32_t bits);
 };
+
+/// Returns the 16 packed elements of less than 8 bits of a row, in a byte each. The row's other bytes
+/// are padding.
+std::array<std::byte, kChunkBytes> unpack_row(std::span<const std::byte, kChunkBytes> row,
+                                              std::size_t bits);
+
+/// Stores 16 bytes of elements of one line, from `word` on.
+inline void put_words(Lines& lines, std::size_t line, std::size_t word, const std::byte* chunk) {
+  std::array<std::uint32_t, kChunkBytes / 4> words;
+  std::memcpy(words.data(), chunk, kChunkBytes);
+  const std::size_t first = Lines::index(line, word, lines.width());
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    lines.words[first + i * kBlockLines] = words[i];
+  }
+}
 
 /// Stores 16 bytes from shared memory: elements of one line from k on, or elements of one k from
 /// `line` on. For elements of less than 8 bits, the chunk holds 16 packed elements and padding (PTX

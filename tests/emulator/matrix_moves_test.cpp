@@ -14,7 +14,7 @@
 namespace emu {
 namespace {
 
-constexpr std::string_view kBuffer = ".shared .align 16 .b8 buffer[512];";
+constexpr std::string_view kRowBuffer = ".shared .align 16 .b8 buffer[512];";
 
 class MatrixMovesTest : public DeviceTest {
  protected:
@@ -62,7 +62,7 @@ class MatrixMovesTest : public DeviceTest {
     for (unsigned i = 0; i < count; ++i) {
       body += fmt::format("  st.global.u32 [%rd3+{}], %q{};\n", 640 + i * 128, i);
     }
-    auto all = after<std::uint32_t>(body, memory_of(rows), 32, kBuffer);
+    auto all = after<std::uint32_t>(body, memory_of(rows), 32, kRowBuffer);
     all.erase(all.begin(), all.begin() + 160);
     return all;
   }
@@ -128,7 +128,7 @@ TEST_F(MatrixMovesTest, GenericAddress) {
   std::string body = "  .reg .b32 %q<1>;\n" + begin();
   body += "  cvt.u64.u32 %rd6, %r11;\n  cvta.shared.u64 %rd6, %rd6;\n";
   body += "  ldmatrix.sync.aligned.m8n8.x1.b16 {%q0}, [%rd6];\n  st.global.u32 [%rd3+640], %q0;\n";
-  const auto got = after<std::uint32_t>(body, memory_of(rows), 32, kBuffer);
+  const auto got = after<std::uint32_t>(body, memory_of(rows), 32, kRowBuffer);
   for (unsigned lane = 0; lane < 32; ++lane) {
     for (unsigned byte = 0; byte < 4; ++byte) {
       ASSERT_EQ(got[160 + lane] >> (8 * byte) & 0xFFU, rows.byte(lane / 4, lane % 4 * 4 + byte));
@@ -152,7 +152,7 @@ TEST_F(MatrixMovesTest, StoresTransposedBytes) {
                         register_list(0, count));
     body += "  bar.warp.sync -1;\n  ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r12];\n";
     body += "  st.global.v4.u32 [%rd5], {%r4, %r5, %r6, %r7};\n";
-    const auto got = after<std::uint32_t>(body, memory, 32, kBuffer);
+    const auto got = after<std::uint32_t>(body, memory, 32, kRowBuffer);
     for (unsigned i = 0; i < count * 32; ++i) {
       for (unsigned part = 0; part < 4; ++part) {
         const unsigned row = i / 32 * 8 + i % 4 * 2 + part % 2;
@@ -179,15 +179,17 @@ TEST_F(MatrixMovesTest, TransposesRegisters) {
 
 // An element that nothing wrote is one wherever it moves.
 TEST_F(MatrixMovesTest, FindsWhatIsWrong) {
-  const std::string move =
-      "setp.ne.u32 %p1, %r1, 5; @%p1 mov.u32 %r2, 1; movmatrix.sync.aligned.m8n8.trans.b16 %r3, "
-      "%r2; ";
   // Lane 5 has row 1, columns 2 and 3: lanes 8 and 12 have them in columns.
-  const std::string skip = "setp.eq.u32 %p2, %r1, 8; @%p2 bra DONE; setp.eq.u32 %p2, %r1, 12; ";
-  const std::string store = "@%p2 bra DONE; st.global.u32 [%rd3], %r3; DONE:";
-  EXPECT_EQ(finding_of(move + "setp.eq.u32 %p2, %r1, 8; " + store), FindingKind::kUninitialized);
-  EXPECT_TRUE(
-      run(kernel(move + skip + store), put(std::vector<std::uint32_t>(32)), 32).is_clean());
+  const auto used_by = [](unsigned lane) {
+    return fmt::format(
+        "setp.ne.u32 %p1, %r1, 5; @%p1 mov.u32 %r2, 1; movmatrix.sync.aligned.m8n8.trans.b16 %r3, "
+        "%r2; setp.ne.u32 %p2, %r1, {}; @%p2 bra DONE; mul.wide.u32 %rd4, %r3, 0; "
+        "add.s64 %rd5, %rd1, %rd4; st.global.u32 [%rd5], %r1; DONE:",
+        lane);
+  };
+  EXPECT_EQ(finding_of(used_by(8)), FindingKind::kUninitialized);
+  EXPECT_EQ(finding_of(used_by(12)), FindingKind::kUninitialized);
+  EXPECT_TRUE(run(kernel(used_by(9)), put(std::vector<std::uint32_t>(32)), 32).is_clean());
   EXPECT_EQ(finding_of("setp.lt.u32 %p1, %r1, 8; @%p1 movmatrix.sync.aligned.m8n8.trans.b16 %r3, "
                        "%r1;"),
             FindingKind::kDivergent);

@@ -17,7 +17,7 @@ namespace {
 
 enum class SumKind : std::uint8_t { kFloat, kHalf, kWhole };
 
-struct Product {
+struct WarpProductCase {
   unsigned m;
   unsigned k;
   Element a;
@@ -40,10 +40,10 @@ struct Product {
   }
 };
 
-std::vector<Product> all_products() {
+std::vector<WarpProductCase> all_products() {
   using enum Element;
   using enum SumKind;
-  std::vector<Product> products;
+  std::vector<WarpProductCase> products;
   for (const SumKind sums : {kFloat, kHalf}) {
     products.push_back({16, 8, kF16, kF16, sums});
     products.push_back({16, 16, kF16, kF16, sums});
@@ -117,7 +117,7 @@ std::uint32_t sum_of_halves(const std::vector<reference::Number>& a,
   return std::isnan(total) ? 0x7FFFFFFFU : std::bit_cast<std::uint32_t>(total);
 }
 
-std::uint32_t expected(const Product& product, const std::vector<unsigned>& a,
+std::uint32_t expected(const WarpProductCase& product, const std::vector<unsigned>& a,
                        const std::vector<unsigned>& b, std::uint32_t c) {
   if (product.a == Element::kB1) {
     for (std::size_t k = 0; k < a.size(); ++k) {
@@ -144,7 +144,7 @@ std::uint32_t expected(const Product& product, const std::vector<unsigned>& a,
 
 class WarpProductTest : public DeviceTest {
  protected:
-  void check(const Product& product, std::mt19937& random) {
+  void check(const WarpProductCase& product, std::mt19937& random) {
     const WarpFragments fragments{.m = product.m,
                                   .k = product.k,
                                   .bits = static_cast<unsigned>(container_bits(product.a)),
@@ -191,7 +191,7 @@ class WarpProductTest : public DeviceTest {
 TEST_F(WarpProductTest, IsThePublishedSum) {
   std::mt19937 random(3);
   for (int round = 0; round < 4; ++round) {
-    for (const Product& product : all_products()) {
+    for (const WarpProductCase& product : all_products()) {
       check(product, random);
     }
   }

@@ -48,7 +48,7 @@ constexpr std::array kCases = {
 };
 
 // A matrix in memory with some elements behind each row, or column.
-struct Stored {
+struct StoredMatrix {
   unsigned rows;
   unsigned columns;
   unsigned bits;
@@ -131,15 +131,15 @@ class WmmaTest : public DeviceTest {
              bool is_shared, std::mt19937& random) {
     const auto sum_bits = [](std::string_view type) { return type == "f16" ? 16U : 32U; };
     const unsigned pad = padding * 32 / wmma.bits;
-    const Stored a{wmma.m, wmma.k, wmma.bits, is_a_row, pad};
-    const Stored b{wmma.k, wmma.n, wmma.bits, is_b_row, pad};
-    const Stored c{wmma.m, wmma.n, sum_bits(wmma.c), is_c_row, 2 * padding};
-    const Stored d{wmma.m, wmma.n, sum_bits(wmma.d), !is_c_row, 4 * padding};
+    const StoredMatrix a{wmma.m, wmma.k, wmma.bits, is_a_row, pad};
+    const StoredMatrix b{wmma.k, wmma.n, wmma.bits, is_b_row, pad};
+    const StoredMatrix c{wmma.m, wmma.n, sum_bits(wmma.c), is_c_row, 2 * padding};
+    const StoredMatrix d{wmma.m, wmma.n, sum_bits(wmma.d), !is_c_row, 4 * padding};
     const std::size_t of_b = (a.bytes() + 31) / 32 * 32;
     const std::size_t of_c = of_b + (b.bytes() + 31) / 32 * 32;
     const std::size_t of_d = of_c + (c.bytes() + 31) / 32 * 32;
     std::vector<std::uint8_t> memory((of_d + d.bytes() + 127) / 128 * 128);
-    const auto fill = [&](const Stored& stored, std::size_t first, Element element) {
+    const auto fill = [&](const StoredMatrix& stored, std::size_t first, Element element) {
       const auto made = random_matrix(random, element, std::size_t{stored.rows} * stored.columns);
       for (unsigned i = 0; i < made.size(); ++i) {
         put_bits(memory, first * 8 + stored.bit(i / stored.columns, i % stored.columns),
@@ -253,7 +253,8 @@ TEST_F(WmmaTest, FindsWhatIsWrong) {
   const std::string_view buffer = ".shared .align 16 .b8 buffer[256];";
   EXPECT_EQ(finding_of(load("%r2+2"), 32, buffer), FindingKind::kMisaligned);
   EXPECT_EQ(finding_of(load("%r2+16"), 32, buffer), FindingKind::kOutOfBounds);
-  EXPECT_EQ(finding_of("add.u32 %r2, %r2, %r1; " + load("%r2"), 32, buffer),
+  EXPECT_EQ(finding_of("wmma.load.a.sync.aligned.row.m16n16k16.shared.s8 {%r4, %r5}, [%r7];", 32,
+                       buffer),
             FindingKind::kUninitialized);
   EXPECT_EQ(finding_of("mov.u32 %r3, buffer; and.b32 %r6, %r1, 16; add.u32 %r3, %r3, %r6; "
                        "wmma.load.a.sync.aligned.row.m16n16k16.shared.s8 {%r4, %r5}, [%r3];",
