@@ -20,7 +20,8 @@ constexpr std::array kTypes = {
     ElementType{Type::kS8, kByte, Element::kS8},      ElementType{Type::kU8, kByte, Element::kU8},
     ElementType{Type::kS4, kNibble, Element::kS4},    ElementType{Type::kU4, kNibble, Element::kU4},
     ElementType{Type::kB1, kBit, Element::kB1},       ElementType{Type::kE4M3, kEight, Element::kE4M3},
-    ElementType{Type::kE5M2, kEight, Element::kE5M2},
+    ElementType{Type::kE5M2, kEight, Element::kE5M2}, ElementType{Type::kE3M2, kSmall, Element::kE3M2},
+    ElementType{Type::kE2M3, kSmall, Element::kE2M3}, ElementType{Type::kE2M1, kSmall, Element::kE2M1},
 };
 
 // All dense products. ptxas makes two steps of wmma's TF32, and no tensor core's product of
@@ -61,6 +62,7 @@ constexpr std::array kForms = {
     MatrixForm{kBit, 8, 8, 128, true, kBits, 0},
     MatrixForm{kEight, 16, 8, 16, false, kHalves, 0},
     MatrixForm{kEight, 16, 8, 32, false, kHalves, 0},
+    MatrixForm{kSmall, 16, 8, 32, false, kTensor, 0},
 };
 
 FragmentShape operand_shape(const MatrixForm& form, std::uint16_t lines, bool is_wide) {
@@ -77,7 +79,7 @@ FragmentShape operand_shape(const MatrixForm& form, std::uint16_t lines, bool is
 }
 
 std::optional<SumType> find_sum_type(Type type, ElementClass elements) {
-  const bool is_short = elements == kHalf || elements == kEight;
+  const bool is_short = elements == kHalf || elements == kEight || elements == kSmall;
   if (elements == kDouble) {
     return type == Type::kF64 ? std::optional(SumType{.bits = 64}) : std::nullopt;
   }
@@ -126,9 +128,11 @@ FragmentShape MatrixForm::sums() const {
           .is_wide = lines % 16 == 0};
 }
 
-const ElementType& element_type(const Decoder& decoder, Type type) {
+const ElementType& element_type(const Decoder& decoder, Type type, bool has_kind) {
   const auto* const row = std::ranges::find(kTypes, type, &ElementType::type);
-  if (row == kTypes.end()) {
+  const bool is_small = row != kTypes.end() && row->element_class == kSmall;
+  const bool has_class = is_small || (row != kTypes.end() && row->element_class == kEight);
+  if (row == kTypes.end() || (has_kind ? !has_class : is_small)) {
     decoder.fail("unsupported type of a matrix");
   }
   return *row;

@@ -21,15 +21,26 @@ enum class Arithmetic : std::uint8_t {
 };
 
 /// Types of elements that the same shapes take.
-enum class ElementClass : std::uint8_t { kHalf, kBrain, kTf32, kDouble, kByte, kNibble, kBit, kEight };
+enum class ElementClass : std::uint8_t {
+  kHalf,
+  kBrain,
+  kTf32,
+  kDouble,
+  kByte,
+  kNibble,
+  kBit,
+  kEight,
+  kSmall,  // floats of 4 to 8 bits in a byte each (kind::f8f6f4 and mxf8f6f4, for sm_120)
+};
 
 struct ElementType {
   Type type;
   ElementClass element_class;
   Element element;  // nothing for doubles
 };
-/// Finds the type of A's or B's elements; fails if products have none of this type.
-const ElementType& element_type(const Decoder& decoder, Type type);
+/// Finds the type of A's or B's elements; fails if products have none of this type, or if it is one
+/// of those that need a kind.
+const ElementType& element_type(const Decoder& decoder, Type type, bool has_kind = false);
 
 /// A shape with types that it takes.
 struct MatrixForm {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emulator/machine/warp.hpp"
+#include "emulator/operations/block_scales.hpp"
 #include "emulator/operations/matrix_forms.hpp"
 #include "emulator/operations/matrix_operations.hpp"
 #include "emulator/operations/number_formats.hpp"
@@ -33,6 +34,7 @@ struct WarpProduct {
   bool is_transposed = false;  // D has more columns than rows
   bool is_saturating = false;
   bool is_xor = false;  // bits: counts those that differ
+  bool has_scales = false;  // a power of two for each row of A and column of B
   int rounding = FE_TONEAREST;  // of doubles
 
   [[nodiscard]] std::size_t d_registers() const { return sums->shape.units() / d.parts; }
@@ -86,6 +88,11 @@ void read_lines(const Warp& warp, std::span<const Slot> registers, const Fragmen
     const std::uint16_t* const index = &fragment.index[i * kLanes];
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       lines.words[index[lane]] = words.lanes[lane];
+    }
+  }
+  if (element == Element::kE2M1) {  // in the middle of their bytes
+    for (std::uint32_t& word : lines.words) {
+      word = word >> 2U & 0x0F0F0F0FU;
     }
   }
 }
@@ -160,6 +167,13 @@ Outcome run(Warp& warp, const Op& op, Lanes lanes, Compute&& compute) {
   read_lines(warp, registers.a, *product.a, product.a_element, workspace.a);
   read_lines(warp, registers.b, *product.b, product.b_element, workspace.b);
   read_sums(warp, registers.c, product, workspace.sums);
+  if (product.has_scales) {
+    workspace.a.scales = read_scales_of_a(warp, op, lanes);
+    workspace.b.scales = read_scales_of_b(warp, op, lanes);
+  } else {
+    workspace.a.scales.clear();
+    workspace.b.scales.clear();
+  }
   const Lines& wide = product.is_transposed ? workspace.b : workspace.a;
   const Lines& narrow = product.is_transposed ? workspace.a : workspace.b;
   compute(product, wide, narrow, workspace.sums);
@@ -357,28 +371,44 @@ void take_integer_modifiers(Decoder& decoder, ElementClass elements, WarpProduct
   }
 }
 
-void decode_product(Decoder& decoder, const MatrixTypes& types, bool is_wmma) {
-  const ElementType& a = element_type(decoder, types.a);
-  const ElementType& b = element_type(decoder, types.b);
+// What an instruction has besides its types.
+struct ProductKind {
+  bool is_wmma = false;
+  bool has_kind = false;    // sm_120: kind::f8f6f4 or kind::mxf8f6f4
+  bool has_scales = false;  // the latter, with block_scale
+};
+
+// Returns the class of A's and B's elements; fails if they do not go together.
+ElementClass class_of(const Decoder& decoder, const MatrixTypes& types, const ProductKind& kind) {
+  const ElementClass a = element_type(decoder, types.a, kind.has_kind).element_class;
+  const ElementClass b = element_type(decoder, types.b, kind.has_kind).element_class;
+  if (kind.has_kind) {
+    return ElementClass::kSmall;
+  }
   const bool has_mixed_types =
-      !is_wmma && (a.element_class == ElementClass::kByte ||
-                   a.element_class == ElementClass::kNibble ||
-                   a.element_class == ElementClass::kEight);
-  if (a.element_class != b.element_class || (types.a != types.b && !has_mixed_types)) {
+      !kind.is_wmma && (a == ElementClass::kByte || a == ElementClass::kNibble ||
+                        a == ElementClass::kEight);
+  if (a != b || (types.a != types.b && !has_mixed_types)) {
     decoder.fail("unsupported product of these types");
   }
-  const MatrixForm& form = take_form(decoder, a.element_class, is_wmma);
+  return a;
+}
+
+void decode_product(Decoder& decoder, const MatrixTypes& types, const ProductKind& kind) {
+  const bool is_wmma = kind.is_wmma;
+  const MatrixForm& form = take_form(decoder, class_of(decoder, types, kind), is_wmma);
   const Layouts layouts = take_layouts(decoder);
   WarpProduct product{.c = sum_type(decoder, types.c, form.elements),
                       .d = sum_type(decoder, types.d, form.elements),
-                      .a_element = a.element,
-                      .b_element = b.element,
+                      .a_element = element_type(decoder, types.a, kind.has_kind).element,
+                      .b_element = element_type(decoder, types.b, kind.has_kind).element,
                       .step = form.step,
-                      .is_transposed = form.is_transposed()};
+                      .is_transposed = form.is_transposed(),
+                      .has_scales = kind.has_scales};
   if (!is_allowed(form, types)) {
     decoder.fail("unsupported types of C and D together");
   }
-  decoder.expect_operands(4);
+  decoder.expect_operands(kind.has_scales ? 8 : 4);
   if (form.arithmetic == Arithmetic::kQuadPairs) {
     decode_quad_pairs(decoder, {.is_a_row = layouts.is_a_row,
                                 .is_b_column = layouts.is_b_column,
@@ -386,7 +416,7 @@ void decode_product(Decoder& decoder, const MatrixTypes& types, bool is_wmma) {
                                 .is_d_short = types.d == Type::kF16});
     return;
   }
-  if ((!is_wmma || container_bits(a.element) < 8) && !(layouts.is_a_row && layouts.is_b_column)) {
+  if ((!is_wmma || (form.elements == ElementClass::kNibble || form.elements == ElementClass::kBit)) && !(layouts.is_a_row && layouts.is_b_column)) {
     decoder.fail("unsupported layouts; expected .row.col");
   }
   take_integer_modifiers(decoder, form.elements, product);
@@ -400,6 +430,9 @@ void decode_product(Decoder& decoder, const MatrixTypes& types, bool is_wmma) {
   add_registers(decoder, 1, product.a_registers, operand);
   add_registers(decoder, 2, product.b_registers, operand);
   add_registers(decoder, 3, product.c_registers(), register_type(product.c));
+  if (kind.has_scales) {
+    add_block_scales(decoder);
+  }
   decoder.op().details.set(product);
   decoder.op().code = code_of(form.arithmetic);
 }
@@ -417,7 +450,19 @@ void decode_mma(Decoder& decoder) {
   types.a = decoder.take_type();
   types.b = decoder.take_type();
   types.c = decoder.take_type();
-  decode_product(decoder, types, false);
+  ProductKind kind;
+  if (decoder.take("kind::mxf8f6f4")) {
+    decoder.require("block_scale");
+    decoder.take("scale_vec::1X");
+    decoder.require("ue8m0");
+    if (types.d != Type::kF32) {
+      decoder.fail("block scales need sums in .f32");
+    }
+    kind = {.has_kind = true, .has_scales = true};
+  } else {
+    kind.has_kind = decoder.take("kind::f8f6f4");
+  }
+  decode_product(decoder, types, kind);
 }
 
 void decode_wmma_product(Decoder& decoder) {
@@ -433,7 +478,7 @@ void decode_wmma_product(Decoder& decoder) {
   } else {  // products of binary16 name D and C alone
     types.a = types.b = Type::kF16;
   }
-  decode_product(decoder, types, true);
+  decode_product(decoder, types, {.is_wmma = true});
 }
 
 }  // namespace emu

@@ -24,9 +24,13 @@ namespace {
 using Floats [[gnu::vector_size(kBlockLines * sizeof(float))]] = float;
 using Ints [[gnu::vector_size(kBlockLines * sizeof(std::int32_t))]] = std::int32_t;
 using Words [[gnu::vector_size(kBlockLines * sizeof(std::uint32_t))]] = std::uint32_t;
-using Doubles [[gnu::vector_size(kBlockLines * sizeof(double))]] = double;
-using UnsignedLongs [[gnu::vector_size(kBlockLines * sizeof(std::uint64_t))]] = std::uint64_t;
-using Longs [[gnu::vector_size(kBlockLines * sizeof(std::int64_t))]] = std::int64_t;
+// Half a block, whose numbers of 64 bits fill the largest registers.
+using HalfInts [[gnu::vector_size(kBlockLines / 2 * sizeof(std::int32_t))]] = std::int32_t;
+using Doubles [[gnu::vector_size(kBlockLines / 2 * sizeof(double))]] = double;
+using UnsignedLongs [[gnu::vector_size(kBlockLines / 2 * sizeof(std::uint64_t))]] = std::uint64_t;
+using Longs [[gnu::vector_size(kBlockLines / 2 * sizeof(std::int64_t))]] = std::int64_t;
+using Pairs [[gnu::vector_size(kBlockLines / 2 * sizeof(std::int32_t))]] = std::int64_t;
+using HalfFloats [[gnu::vector_size(kBlockLines / 2 * sizeof(float))]] = float;
 
 // Functions of vectors are always inlined, so that they are compiled for the instruction set of
 // their caller. The ABI of vectors, about which compilers warn, does not matter then.
@@ -68,6 +72,15 @@ template <typename Vector>
 }
 [[gnu::always_inline]] inline Ints splat(int value) {
   return Ints{} + value;
+}
+[[gnu::always_inline]] inline HalfInts lower(const Ints& a) {
+  return __builtin_shufflevector(a, a, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+[[gnu::always_inline]] inline HalfInts upper(const Ints& a) {
+  return __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+[[gnu::always_inline]] inline Ints join(const HalfInts& a, const HalfInts& b) {
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
 [[gnu::always_inline]] inline Ints greater(const Ints& a, const Ints& b) {
   return a > b ? a : b;
@@ -190,14 +203,14 @@ struct F32Accumulators {
   [[gnu::always_inline]] static void values(const Ints& bits, Floats& values) {
     values = reinterpret_cast<Floats>(bits);
   }
-  [[gnu::always_inline]] static void bits_of(const Doubles& sums, const Ints& unit_exponents,
-                                             int result_bits, Ints& bits) {
+  [[gnu::always_inline]] static HalfInts bits_of(const Doubles& sums,
+                                                 const HalfInts& unit_exponents, int result_bits) {
     // Mask of the leading bits; the lower bits of the binary64 fraction become zero.
     const std::int64_t kept = -(std::int64_t{1} << (52 - result_bits));
     const auto truncated = reinterpret_cast<Doubles>(reinterpret_cast<Longs>(sums) & kept);
     const Longs powers = (__builtin_convertvector(unit_exponents, Longs) + 1023) << 52;
-    bits = reinterpret_cast<Ints>(
-        __builtin_convertvector(truncated * reinterpret_cast<Doubles>(powers), Floats));
+    return reinterpret_cast<HalfInts>(
+        __builtin_convertvector(truncated * reinterpret_cast<Doubles>(powers), HalfFloats));
   }
 };
 struct F16Accumulators {
@@ -210,27 +223,28 @@ struct F16Accumulators {
     decode_elements<Element::kF16>(reinterpret_cast<Words>(bits), values, top, is_special);
   }
   // Rounds to nearest, ties to even. A zero is +0.
-  [[gnu::always_inline]] static void bits_of(const Doubles& sums, const Ints& unit_exponents,
-                                             int /*result_bits*/, Ints& bits) {
+  [[gnu::always_inline]] static HalfInts bits_of(const Doubles& sums,
+                                                 const HalfInts& unit_exponents,
+                                                 int /*result_bits*/) {
     constexpr std::uint64_t kFraction = (std::uint64_t{1} << 52) - 1;
     constexpr int kMinExponent = 1 - kBias;
     const Longs powers = (__builtin_convertvector(unit_exponents, Longs) + 1023) << 52;
     const auto value = reinterpret_cast<UnsignedLongs>(sums * reinterpret_cast<Doubles>(powers));
     const UnsignedLongs magnitude = value << 1 >> 1;
-    const Ints encoded = __builtin_convertvector(magnitude >> 52, Ints) - 1023;
-    const Ints exponent = greater(encoded, splat(kMinExponent));
+    const HalfInts encoded = __builtin_convertvector(magnitude >> 52, HalfInts) - 1023;
+    const HalfInts exponent = encoded > kMinExponent ? encoded : HalfInts{} + kMinExponent;
     // A number whose unit in the last place is that of the result: the sum is rounded to it.
     const Longs rounder = __builtin_convertvector(exponent + (1023 + 52 - kFractionBits), Longs)
                           << 52;
     const Doubles rounded =
         reinterpret_cast<Doubles>(magnitude) + reinterpret_cast<Doubles>(rounder);
-    const Ints units =
-        __builtin_convertvector(reinterpret_cast<UnsignedLongs>(rounded) & kFraction, Ints);
-    const Ints code = units + ((exponent - kMinExponent) << kFractionBits);
-    const Ints infinity = splat(kOnes << kFractionBits);
-    const Ints finite = code < infinity ? code : infinity;
-    const Ints sign = __builtin_convertvector(value >> 63, Ints) << 15;
-    bits = finite | (sign & mask_of_nonzero(finite));
+    const HalfInts units =
+        __builtin_convertvector(reinterpret_cast<UnsignedLongs>(rounded) & kFraction, HalfInts);
+    const HalfInts code = units + ((exponent - kMinExponent) << kFractionBits);
+    const HalfInts infinity = HalfInts{} + (kOnes << kFractionBits);
+    const HalfInts finite = code < infinity ? code : infinity;
+    const HalfInts sign = __builtin_convertvector(value >> 63, HalfInts) << 15;
+    return finite | (sign & (-finite >> 31));  // finite is not negative
   }
 };
 
@@ -268,6 +282,7 @@ struct FloatSums {
   [[gnu::always_inline]] void operator()(const Row& a, const Columns& b, std::size_t depth, Ints& d,
                                          Ints& special) const {
     Ints product_tops = splat(2 * kNoTop);
+#pragma GCC unroll 4
     for (std::size_t k = 0; k < depth; ++k) {
       Ints top;
       load(b.tops + k, top);
@@ -299,19 +314,25 @@ struct FloatSums {
     Floats start_scales;
     Accumulators::values(d & ~special, starts);
     powers_of_two(precision.sum_bits - tops, start_scales);
-    Doubles sums = __builtin_convertvector(__builtin_convertvector(starts * start_scales, Ints),
-                                           Doubles);
+    const Ints start = __builtin_convertvector(starts * start_scales, Ints);
+    Doubles low_sums = __builtin_convertvector(lower(start), Doubles);
+    Doubles high_sums = __builtin_convertvector(upper(start), Doubles);
     for (std::size_t first = 0; first < depth; first += kIntTerms) {
+      const std::size_t end = std::min(first + kIntTerms, depth);
       Ints sum = {};
-      for (std::size_t k = first; k < std::min(first + kIntTerms, depth); ++k) {
+#pragma GCC unroll 4
+      for (std::size_t k = first; k < end; ++k) {
         Floats term;
         load(b.values + k, term);
         sum += __builtin_convertvector(a.values[k * kBlockLines] * term * scales, Ints);
       }
-      sums += __builtin_convertvector(sum, Doubles);
+      low_sums += __builtin_convertvector(lower(sum), Doubles);
+      high_sums += __builtin_convertvector(upper(sum), Doubles);
     }
-    Ints results;
-    Accumulators::bits_of(sums, tops - precision.sum_bits, precision.result_bits, results);
+    const Ints units = tops - precision.sum_bits;
+    const Ints results =
+        join(Accumulators::bits_of(low_sums, lower(units), precision.result_bits),
+             Accumulators::bits_of(high_sums, upper(units), precision.result_bits));
     d = select(special, d, results);
   }
 };
@@ -368,9 +389,8 @@ template <typename Sums>
         sums(row, columns, step.count, d, special);
         std::memcpy(to, &d, bytes);
       }
-      std::array<std::int64_t, kBlockLines / 2> pairs;
-      store(special, pairs.data());
-      if (std::ranges::any_of(pairs, [](std::int64_t pair) { return pair != 0; })) [[unlikely]] {
+      const auto pairs = reinterpret_cast<Pairs>(lower(special) | upper(special));
+      if (((pairs[0] | pairs[1]) | (pairs[2] | pairs[3])) != 0) [[unlikely]] {
         for (std::size_t i = 0; i < columns_left; ++i) {
           if (special[i] != 0) {
             product.special.push_back(line * b.count + first + i);

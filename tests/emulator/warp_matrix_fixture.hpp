@@ -79,7 +79,7 @@ inline std::string product_body(const std::string& instruction, const WarpFragme
 
 /// Bits of any element: mostly of exponents near 1, some at the ends of the range.
 inline unsigned random_element(std::mt19937& random, Element element) {
-  const auto bits = static_cast<unsigned>(container_bits(element));
+  const auto bits = static_cast<unsigned>(bits_of(element));
   const auto all = static_cast<unsigned>(random());
   if (!is_float(element) || random() % 64 == 0) {
     return bits == 32 ? all : all & ((1U << bits) - 1);
@@ -87,7 +87,9 @@ inline unsigned random_element(std::mt19937& random, Element element) {
   const Format format = format_of(element);
   const auto fraction = static_cast<unsigned>(format.fraction_bits);
   const unsigned one = (1U << (format.exponent_bits - 1)) - 1;
-  const unsigned exponent = random() % 16 == 0 ? 0 : one + static_cast<unsigned>(random() % 5) - 2;
+  const unsigned exponents = (1U << format.exponent_bits) - 1;
+  const unsigned exponent =
+      random() % 16 == 0 ? 0 : (one + static_cast<unsigned>(random() % 5) - 2) & exponents;
   const unsigned width = static_cast<unsigned>(format.exponent_bits) + fraction;
   const unsigned code = static_cast<unsigned>(random() % 2) << width | exponent << fraction |
                         (all & ((1U << fraction) - 1));

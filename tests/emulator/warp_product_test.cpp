@@ -70,6 +70,13 @@ std::vector<WarpProductCase> all_products() {
       }
     }
   }
+  for (const SumKind sums : {kFloat, kHalf}) {
+    for (const Element a : {kE4M3, kE5M2, kE2M3, kE3M2, kE2M1}) {
+      for (const Element b : {kE4M3, kE5M2, kE2M3, kE3M2, kE2M1}) {
+        products.push_back({16, 32, a, b, sums, "", ".kind::f8f6f4"});
+      }
+    }
+  }
   for (const std::string_view operation : {".xor.popc", ".and.popc"}) {
     products.push_back({8, 128, kB1, kB1, kWhole, operation});
     products.push_back({16, 128, kB1, kB1, kWhole, operation});
@@ -138,8 +145,13 @@ std::uint32_t expected(const WarpProductCase& product, const std::vector<unsigne
   if (product.sums == SumKind::kWhole) {
     return reference::whole_sum(x, y, c, !product.prefix.empty());
   }
-  const bool has_bytes = container_bits(product.a) == 8;
+  const bool has_bytes = container_bits(product.a) == 8 && product.prefix.empty();
   return has_bytes ? sum_of_halves(x, y, c, product.sums) : half_or_float(x, y, c, product.sums);
+}
+
+// Elements of four bits are in the middle of their bytes.
+unsigned padding_of(Element element) {
+  return element == Element::kE2M1 ? 2 : 0;
 }
 
 class WarpProductTest : public DeviceTest {
@@ -162,10 +174,10 @@ class WarpProductTest : public DeviceTest {
       memory[(first + place.number) * 32 + place.lane] |= bits << place.shift;
     };
     for (unsigned i = 0; i < a.size(); ++i) {
-      put(0, fragments.of_a(i / product.k, i % product.k), a[i]);
+      put(0, fragments.of_a(i / product.k, i % product.k), a[i] << padding_of(product.a));
     }
     for (unsigned i = 0; i < b.size(); ++i) {
-      put(fragments.a(), fragments.of_b(i / 8, i % 8), b[i]);
+      put(fragments.a(), fragments.of_b(i / 8, i % 8), b[i] << padding_of(product.b));
     }
     const unsigned before_c = fragments.a() + fragments.b();
     for (unsigned i = 0; i < c.size(); ++i) {
@@ -351,6 +363,66 @@ TEST_F(WarpProductTest, QuadPairs) {
   }
 }
 
+// Rows of A and columns of B times powers of two, which bytes of some of the lanes hold.
+TEST_F(WarpProductTest, BlockScales) {
+  std::mt19937 random(6);
+  const WarpFragments fragments{.m = 16, .k = 32, .bits = 8};
+  for (unsigned round = 0; round < 16; ++round) {
+    const unsigned byte_a = round % 4;
+    const unsigned thread_a = round / 4 % 2;
+    const unsigned byte_b = round / 2 % 4;
+    const unsigned thread_b = round / 4;
+    std::vector<std::uint32_t> memory(std::size_t{16} * 32);
+    for (std::uint32_t& word : memory) {  // e4m3, and sums of the same size
+      word = static_cast<std::uint32_t>(random()) & 0xBFBFBFBFU;
+    }
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      for (unsigned i = 10; i < 12; ++i) {
+        memory[i * 32 + lane] = 0x7A7B7C7DU + (static_cast<std::uint32_t>(random()) & 0x07070707U);
+      }
+    }
+    std::string body = "  .reg .b32 %q<16>;\n";
+    for (unsigned i = 0; i < 12; ++i) {
+      body += fmt::format("  ld.global.b32 %q{}, [%rd3+{}];\n", i, i * 128);
+    }
+    body += fmt::format("  mov.u16 %rs1, {};\n", byte_a);
+    body += fmt::format(
+        "  mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X"
+        ".f32.e4m3.e4m3.f32.ue8m0 {}, {}, {}, {}, %q10, {{%rs1, {}}}, %q11, {{{}, {}}};\n",
+        register_list(12, 4), register_list(0, 4), register_list(4, 2), register_list(6, 4),
+        thread_a, byte_b, thread_b);
+    for (unsigned i = 12; i < 16; ++i) {
+      body += fmt::format("  st.global.b32 [%rd3+{}], %q{};\n", i * 128, i);
+    }
+    const auto d = after<std::uint32_t>(body, memory, 32);
+    const auto get = [&](unsigned first, const WarpFragments::Place& place) {
+      return memory[(first + place.number) * 32 + place.lane] >> place.shift;
+    };
+    for (unsigned row = 0; row < 16; ++row) {
+      for (unsigned column = 0; column < 8; ++column) {
+        std::vector<unsigned> x;
+        std::vector<unsigned> y;
+        for (unsigned k = 0; k < 32; ++k) {
+          x.push_back(get(0, fragments.of_a(row, k)) & 0xFFU);
+          y.push_back(get(4, fragments.of_b(k, column)) & 0xFFU);
+        }
+        const unsigned lane_a = row % 8 * 4 + thread_a * 2 + row / 8;
+        const unsigned lane_b = column * 4 + thread_b;
+        const unsigned scale_a = memory[10 * 32 + lane_a] >> (8 * byte_a) & 0xFFU;
+        const unsigned scale_b = memory[11 * 32 + lane_b] >> (8 * byte_b) & 0xFFU;
+        const auto numbers_of = [](const std::vector<unsigned>& bits, unsigned scale) {
+          return reference::numbers(Element::kE4M3, bits, false, static_cast<int>(scale));
+        };
+        const WarpFragments::Place place = fragments.of_c(row, column);
+        ASSERT_EQ(d[(12 + place.number) * 32 + place.lane],
+                  reference::float_sum(numbers_of(x, scale_a), numbers_of(y, scale_b),
+                                       get(6, place), reference::kHopper))
+            << round << ' ' << row << ' ' << column;
+      }
+    }
+  }
+}
+
 TEST_F(WarpProductTest, FindsWhatIsWrong) {
   const std::string product =
       "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f2, %f3, %f4, %f5}, {%r2, %r3}, {%r4}, "
@@ -359,6 +431,18 @@ TEST_F(WarpProductTest, FindsWhatIsWrong) {
   EXPECT_EQ(finding_of(begin + product), FindingKind::kUninitialized);
   EXPECT_EQ(finding_of(begin + "mov.b32 %r4, 0; setp.lt.u32 %p1, %r1, 16; @%p1 " + product),
             FindingKind::kDivergent);
+  const auto scaled = [](std::string_view choice) {
+    return fmt::format(
+        "mov.b32 %r2, 0; mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale"
+        ".f32.e4m3.e2m1.f32.ue8m0 {{%r4, %r5, %r6, %r7}}, {{%r2, %r2, %r2, %r2}}, {{%r2, %r2}}, "
+        "{{%r2, %r2, %r2, %r2}}, %r2, {}, %r2, {{0, 0}};",
+        choice);
+  };
+  EXPECT_TRUE(run(kernel(scaled("{0, 1}")), put(std::vector<std::uint32_t>(32)), 32).is_clean());
+  EXPECT_EQ(finding_of(scaled("{0, 2}")), FindingKind::kIllegalOperand);
+  EXPECT_EQ(finding_of(scaled("{4, 0}")), FindingKind::kIllegalOperand);
+  EXPECT_EQ(finding_of("cvt.u16.u32 %rs1, %r1; " + scaled("{%rs1, 0}")),
+            FindingKind::kIllegalOperand);
 }
 
 TEST_F(WarpProductTest, RefusesByName) {
@@ -386,6 +470,9 @@ TEST_F(WarpProductTest, RefusesByName) {
             std::string::npos);
   EXPECT_NE(message("mma.sync.aligned.m16n8k8.row.col.f32.f16.bf16.f32" + operands)
                 .find("unsupported product of these types"),
+            std::string::npos);
+  EXPECT_NE(message("mma.sync.aligned.m16n8k32.row.col.f32.e2m1.e2m1.f32" + operands)
+                .find("unsupported type of a matrix"),
             std::string::npos);
   EXPECT_NE(message("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f16" + operands)
                 .find("unsupported types of C and D together"),
