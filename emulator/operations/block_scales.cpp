@@ -27,7 +27,8 @@ std::size_t read_choice(Warp& warp, const Op& op, Lanes lanes, std::size_t slot,
 // Reads the scales of `rows` lines of each group, which lanes `rows` * thread and the next hold.
 std::vector<std::uint8_t> read_scales(Warp& warp, const Op& op, Lanes lanes, std::size_t first_slot,
                                       std::size_t rows) {
-  const std::size_t byte = read_choice(warp, op, lanes, first_slot + 1, 4, "the byte of the scales");
+  const std::size_t byte =
+      read_choice(warp, op, lanes, first_slot + 1, 4, "the byte of the scales");
   const std::size_t thread =
       read_choice(warp, op, lanes, first_slot + 2, 4 / rows, "the thread of the scales");
   const auto words = warp.read<std::uint32_t>(op.slots.at(first_slot));

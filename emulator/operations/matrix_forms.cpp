@@ -15,13 +15,20 @@ using enum ElementClass;
 using enum Arithmetic;
 
 constexpr std::array kTypes = {
-    ElementType{Type::kF16, kHalf, Element::kF16},    ElementType{Type::kBF16, kBrain, Element::kBF16},
-    ElementType{Type::kTF32, kTf32, Element::kTF32},  ElementType{Type::kF64, kDouble, {}},
-    ElementType{Type::kS8, kByte, Element::kS8},      ElementType{Type::kU8, kByte, Element::kU8},
-    ElementType{Type::kS4, kNibble, Element::kS4},    ElementType{Type::kU4, kNibble, Element::kU4},
-    ElementType{Type::kB1, kBit, Element::kB1},       ElementType{Type::kE4M3, kEight, Element::kE4M3},
-    ElementType{Type::kE5M2, kEight, Element::kE5M2}, ElementType{Type::kE3M2, kSmall, Element::kE3M2},
-    ElementType{Type::kE2M3, kSmall, Element::kE2M3}, ElementType{Type::kE2M1, kSmall, Element::kE2M1},
+    ElementType{Type::kF16, kHalf, Element::kF16},
+    ElementType{Type::kBF16, kBrain, Element::kBF16},
+    ElementType{Type::kTF32, kTf32, Element::kTF32},
+    ElementType{Type::kF64, kDouble, {}},
+    ElementType{Type::kS8, kByte, Element::kS8},
+    ElementType{Type::kU8, kByte, Element::kU8},
+    ElementType{Type::kS4, kNibble, Element::kS4},
+    ElementType{Type::kU4, kNibble, Element::kU4},
+    ElementType{Type::kB1, kBit, Element::kB1},
+    ElementType{Type::kE4M3, kEight, Element::kE4M3},
+    ElementType{Type::kE5M2, kEight, Element::kE5M2},
+    ElementType{Type::kE3M2, kSmall, Element::kE3M2},
+    ElementType{Type::kE2M3, kSmall, Element::kE2M3},
+    ElementType{Type::kE2M1, kSmall, Element::kE2M1},
 };
 
 // All dense products. ptxas makes two steps of wmma's TF32, and no tensor core's product of
@@ -68,10 +75,11 @@ constexpr std::array kForms = {
 FragmentShape operand_shape(const MatrixForm& form, std::uint16_t lines, bool is_wide) {
   const bool is_double = form.elements == kDouble;
   const std::size_t elements_per_unit =
-      is_double ? 1
-                : 32 / container_bits(
-                           std::ranges::find(kTypes, form.elements, &ElementType::element_class)
-                               ->element);
+      is_double
+          ? 1
+          : 32 /
+                container_bits(
+                    std::ranges::find(kTypes, form.elements, &ElementType::element_class)->element);
   return {.kind = is_double ? FragmentKind::kDoubles : FragmentKind::kWords,
           .lines = lines,
           .width = static_cast<std::uint16_t>(form.depth / elements_per_unit),

@@ -13,11 +13,11 @@ namespace emu {
 
 /// How Hopper computes a product.
 enum class Arithmetic : std::uint8_t {
-  kTensor,      // as a tensor core: all products of a step are added at once; integers are exact
-  kHalves,      // 8-bit floats: as binary16, half of each word after the other, and C in the end
-  kDoubles,     // fused multiply-adds in binary64, along K
-  kBits,        // numbers of bits that both, or only one of them, have
-  kQuadPairs,   // four products of 8 x 8 x 4: fused multiply-adds in binary32, and C in the end
+  kTensor,     // as a tensor core: all products of a step are added at once; integers are exact
+  kHalves,     // 8-bit floats: as binary16, half of each word after the other, and C in the end
+  kDoubles,    // fused multiply-adds in binary64, along K
+  kBits,       // numbers of bits that both, or only one of them, have
+  kQuadPairs,  // four products of 8 x 8 x 4: fused multiply-adds in binary32, and C in the end
 };
 
 /// Types of elements that the same shapes take.

@@ -26,7 +26,7 @@ struct FragmentMove {
   MemorySpace space = MemorySpace::kGeneric;
   std::uint8_t element_bits = 0;
   std::uint8_t register_bits = 32;
-  std::uint8_t units = 1;  // of a register: two for sums in binary16
+  std::uint8_t units = 1;      // of a register: two for sums in binary16
   bool is_along_line = false;  // the elements of a line are contiguous; otherwise those of a k
   bool has_stride = false;
 
@@ -142,20 +142,19 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
   for (std::size_t i = 0; i < move.registers(); ++i) {
     const Vec<std::uint64_t> values = read_bits(warp, op.list[i], move.register_bits);
     const Lanes valid = warp.valid(op.list[i]);
-    for_each_piece(
-        move, runs, i,
-        [&](std::size_t lane, const Memory& memory, std::size_t at, std::size_t shift) {
-          const bool is_valid = (valid >> lane & 1U) != 0;
-          if (!is_valid && memory.allocation != nullptr) [[unlikely]] {
-            const auto offset =
-                static_cast<std::uint64_t>(memory.bytes - memory.allocation->bytes.data());
-            report_uninitialized_store(warp, op, Lanes{1} << lane,
-                                       memory.allocation->address + offset + at);
-          }
-          const std::uint64_t value = values.lanes[lane] >> shift;
-          std::memcpy(memory.bytes + at, &value, bytes);
-          memory.set_written(at, bytes, is_valid);
-        });
+    for_each_piece(move, runs, i,
+                   [&](std::size_t lane, const Memory& memory, std::size_t at, std::size_t shift) {
+                     const bool is_valid = (valid >> lane & 1U) != 0;
+                     if (!is_valid && memory.allocation != nullptr) [[unlikely]] {
+                       const auto offset = static_cast<std::uint64_t>(
+                           memory.bytes - memory.allocation->bytes.data());
+                       report_uninitialized_store(warp, op, Lanes{1} << lane,
+                                                  memory.allocation->address + offset + at);
+                     }
+                     const std::uint64_t value = values.lanes[lane] >> shift;
+                     std::memcpy(memory.bytes + at, &value, bytes);
+                     memory.set_written(at, bytes, is_valid);
+                   });
   }
   return Outcome::kDone;
 }

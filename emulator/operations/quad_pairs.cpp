@@ -54,9 +54,9 @@ struct Place {
 
 // Place of a lane's element of C or D, whose layouts differ between binary16 and binary32.
 constexpr Place place_of_sum(std::size_t lane, std::size_t i, bool is_short) {
-  return is_short ? Place{first_line(lane) + lane % 4, i}
-                  : Place{first_line(lane) + lane % 2 + (i & 2U),
-                          (i & 4U) + (lane & 2U) + (i & 1U)};
+  return is_short
+             ? Place{first_line(lane) + lane % 4, i}
+             : Place{first_line(lane) + lane % 2 + (i & 2U), (i & 4U) + (lane & 2U) + (i & 1U)};
 }
 
 std::size_t sum_registers(bool is_short) {

@@ -8,8 +8,8 @@
 
 namespace emu {
 
-/// Element types of matrices. Floats of 4 and 6 bits are the low bits of a byte; TF32 is the high 19
-/// bits of a word.
+/// Element types of matrices. Floats of 4 and 6 bits are the low bits of a byte; TF32 is the high
+/// 19 bits of a word.
 enum class Element : std::uint8_t {
   kF16,
   kBF16,
@@ -29,7 +29,7 @@ constexpr std::size_t kElementCount = 13;
 
 /// Returns the size of an element as products take it, in bits.
 constexpr std::size_t container_bits(Element element) {
-  constexpr std::array<std::uint8_t, kElementCount> kBits = {16, 16, 8, 8, 8, 8, 8,
+  constexpr std::array<std::uint8_t, kElementCount> kBits = {16, 16, 8,  8, 8, 8, 8,
                                                              8,  8,  32, 4, 4, 1};
   return kBits.at(static_cast<std::size_t>(element));
 }

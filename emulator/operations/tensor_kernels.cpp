@@ -109,9 +109,7 @@ struct Baseline {
   static void floats(const Product& product) {
     lines4::multiply_floats<Accumulators>(product);
   }
-  static void integers(const Product& product) {
-    lines4::multiply_integers(product);
-  }
+  static void integers(const Product& product) { lines4::multiply_integers(product); }
 };
 
 #ifdef __x86_64__
@@ -137,14 +135,17 @@ struct Avx512 {
   using F16Accumulators = lines16::F16Accumulators;
 
   template <Element kElement>
-  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]] static void decode(const Lines& lines, DecodedLines& to) {
+  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]] static void decode(
+      const Lines& lines, DecodedLines& to) {
     lines16::decode_as<kElement>(lines, to);
   }
   template <typename Accumulators>
-  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]] static void floats(const Product& product) {
+  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]] static void floats(
+      const Product& product) {
     lines16::multiply_floats<Accumulators>(product);
   }
-  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]] static void integers(const Product& product) {
+  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]] static void integers(
+      const Product& product) {
     lines16::multiply_integers(product);
   }
 };
@@ -168,9 +169,9 @@ using KernelTable = std::array<TensorKernels, kElementCount - 1>;  // bits have 
 template <typename InstructionSet>
 constexpr KernelTable kernels_with() {
   return []<std::size_t... kElements>(std::index_sequence<kElements...>) {
-    return KernelTable{
-        TensorKernels{&InstructionSet::template decode<static_cast<Element>(kElements)>,
-                      &multiply_with<InstructionSet, is_float(static_cast<Element>(kElements))>}...};
+    return KernelTable{TensorKernels{
+        &InstructionSet::template decode<static_cast<Element>(kElements)>,
+        &multiply_with<InstructionSet, is_float(static_cast<Element>(kElements))>}...};
   }(std::make_index_sequence<kElementCount - 1>{});
 }
 

@@ -113,8 +113,7 @@ void put_chunk(Lines& lines, std::size_t line, std::size_t k, bool is_k_major,
 
 std::uint32_t single_sum(const Lines& a, std::size_t row, const Lines& b, std::size_t column,
                          std::uint32_t c, const SumRule& rule) {
-  for_each_step(a, rule,
-                [&](const Step& step) { c = step_sum(a, row, b, column, c, rule, step); });
+  for_each_step(a, rule, [&](const Step& step) { c = step_sum(a, row, b, column, c, rule, step); });
   return c;
 }
 

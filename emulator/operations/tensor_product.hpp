@@ -41,8 +41,8 @@ struct Lines {
   void set(std::size_t line, std::size_t k, std::uint32_t bits);
 };
 
-/// Returns the 16 packed elements of less than 8 bits of a row, in a byte each. The row's other bytes
-/// are padding.
+/// Returns the 16 packed elements of less than 8 bits of a row, in a byte each. The row's other
+/// bytes are padding.
 std::array<std::byte, kChunkBytes> unpack_row(std::span<const std::byte, kChunkBytes> row,
                                               std::size_t bits);
 

@@ -85,15 +85,11 @@ bool WgmmaProduct::can_step() const {
 bool WgmmaProduct::step(std::mt19937_64& /*random*/) {
   const WgmmaForm& form = op().get<WgmmaForm>();
   const std::size_t depth = form.depth();
-  Lines a{.element = form.a,
-          .count = kRowsPerWarp,
-          .depth = depth,
-          .is_negated = form.is_a_negated};
+  Lines a{
+      .element = form.a, .count = kRowsPerWarp, .depth = depth, .is_negated = form.is_a_negated};
   a.resize(kRowsPerWarp);
-  Lines b{.element = form.b,
-          .count = form.columns,
-          .depth = depth,
-          .is_negated = form.is_b_negated};
+  Lines b{
+      .element = form.b, .count = form.columns, .depth = depth, .is_negated = form.is_b_negated};
   b.resize(form.columns);
   if (form.is_a_in_registers) {
     read_registers_of_a(warp(), std::span(op().list).subspan(form.accumulators()),

@@ -57,8 +57,8 @@ class MatrixMovesTest : public DeviceTest {
   // The registers of each lane after a load.
   std::vector<std::uint32_t> loaded(const Rows& rows, std::string_view modifiers, unsigned count) {
     std::string body = "  .reg .b32 %q<4>;\n" + begin();
-    body += fmt::format("  ldmatrix.sync.aligned.{} {}, [%r11];\n", modifiers,
-                        register_list(0, count));
+    body +=
+        fmt::format("  ldmatrix.sync.aligned.{} {}, [%r11];\n", modifiers, register_list(0, count));
     for (unsigned i = 0; i < count; ++i) {
       body += fmt::format("  st.global.u32 [%rd3+{}], %q{};\n", 640 + i * 128, i);
     }
@@ -72,8 +72,7 @@ TEST_F(MatrixMovesTest, TransposedBytes) {
   std::mt19937 random(1);
   for (const unsigned count : {1U, 2U}) {
     const Rows rows = random_rows(random);
-    const auto got =
-        loaded(rows, fmt::format("m16n16.x{}.trans.shared.b8", count), 2 * count);
+    const auto got = loaded(rows, fmt::format("m16n16.x{}.trans.shared.b8", count), 2 * count);
     for (unsigned i = 0; i < 2 * count * 32; ++i) {
       const unsigned lane = i % 32;
       for (unsigned part = 0; part < 4; ++part) {
@@ -99,8 +98,7 @@ TEST_F(MatrixMovesTest, UnpacksElements) {
         }
         return value;
       };
-      const auto got =
-          loaded(rows, fmt::format("m8n16.x{}.shared.b8x16.{}", count, format), count);
+      const auto got = loaded(rows, fmt::format("m8n16.x{}.shared.b8x16.{}", count, format), count);
       for (unsigned i = 0; i < count * 32; ++i) {
         for (unsigned part = 0; part < 4; ++part) {
           ASSERT_EQ(got[i] >> (8 * part) & 0xFFU,
@@ -113,8 +111,7 @@ TEST_F(MatrixMovesTest, UnpacksElements) {
         for (unsigned i = 0; i < 2 * count * 32; ++i) {
           for (unsigned part = 0; part < 4; ++part) {
             const unsigned row = i / 64 * 16 + i % 4 * 4 + i / 32 % 2 * 2 + part % 2;
-            ASSERT_EQ(turned[i] >> (8 * part) & 0xFFU,
-                      element(row, i % 32 / 4 + part / 2 * 8));
+            ASSERT_EQ(turned[i] >> (8 * part) & 0xFFU, element(row, i % 32 / 4 + part / 2 * 8));
           }
         }
       }
@@ -194,8 +191,8 @@ TEST_F(MatrixMovesTest, FindsWhatIsWrong) {
                        "%r1;"),
             FindingKind::kDivergent);
   EXPECT_ANY_THROW(device_.load(kernel("  movmatrix.sync.aligned.m8n8.b16 %r3, %r1;")));
-  EXPECT_ANY_THROW(device_.load(
-      kernel("  ldmatrix.sync.aligned.m16n16.x1.shared.b8 {%r2, %r3}, [%r1];")));
+  EXPECT_ANY_THROW(
+      device_.load(kernel("  ldmatrix.sync.aligned.m16n16.x1.shared.b8 {%r2, %r3}, [%r1];")));
   EXPECT_ANY_THROW(device_.load(kernel(
       "  ldmatrix.sync.aligned.m16n16.x4.trans.shared.b8 {%r2, %r3, %r4, %r5, %r6, %r7, %r8, "
       "%r9}, [%r1];")));

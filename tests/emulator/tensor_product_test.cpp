@@ -279,9 +279,8 @@ std::uint32_t sum_of(Element element, const std::vector<std::uint16_t>& a,
 TEST(TensorProduct, CutsWhereBlackwellDoes) {
   const auto sum = [](Element element, const std::vector<std::uint16_t>& a,
                       const std::vector<std::uint16_t>& b, float c) {
-    return std::bit_cast<float>(sum_of(element, a, b,
-                                       std::bit_cast<std::uint32_t>(c),
-                                       {.precision = kUmmaPrecision}));
+    return std::bit_cast<float>(
+        sum_of(element, a, b, std::bit_cast<std::uint32_t>(c), {.precision = kUmmaPrecision}));
   };
   // e4m3 keeps 25 bits too, of which 23 are left behind the point.
   EXPECT_EQ(sum(Element::kE4M3, {0x38}, {0x38}, 0x1p-23F), 1 + 0x1p-23F);
@@ -309,8 +308,7 @@ TEST(TensorProduct, RoundsSumsOfHalves) {
 TEST(TensorProduct, CutsWhereHopperDoes) {
   const auto sum = [](Element element, const std::vector<std::uint16_t>& a,
                       const std::vector<std::uint16_t>& b, float c) {
-    return std::bit_cast<float>(sum_of(element, a, b,
-                                       std::bit_cast<std::uint32_t>(c),
+    return std::bit_cast<float>(sum_of(element, a, b, std::bit_cast<std::uint32_t>(c),
                                        {.precision = wgmma_precision(element)}));
   };
   // f16 1 * 1 + 2^-25 is kept in the sum, and cut from the result; twice 2^-24 makes 2^-23.

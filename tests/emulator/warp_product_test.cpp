@@ -27,15 +27,16 @@ struct WarpProductCase {
   std::string_view prefix = "";  // modifiers before the types
 
   [[nodiscard]] std::string instruction() const {
-    const std::string_view sum = sums == SumKind::kFloat   ? "f32"
+    const std::string_view sum = sums == SumKind::kFloat  ? "f32"
                                  : sums == SumKind::kHalf ? "f16"
-                                                         : "s32";
+                                                          : "s32";
     return fmt::format("mma.sync.aligned.m{}n8k{}.row.col{}.{}.{}.{}.{}{}", m, k, prefix, sum,
                        name_of(a), name_of(b), sum, suffix);
   }
   static std::string_view name_of(Element element) {
     constexpr std::array<std::string_view, kElementCount> kNames = {
-        "f16", "bf16", "e4m3", "e5m2", "s8", "u8", "e2m3", "e3m2", "e2m1", "tf32", "s4", "u4", "b1"};
+        "f16",  "bf16", "e4m3", "e5m2", "s8", "u8", "e2m3",
+        "e3m2", "e2m1", "tf32", "s4",   "u4", "b1"};
     return kNames.at(static_cast<std::size_t>(element));
   }
 };
@@ -94,7 +95,7 @@ std::uint32_t half_or_float(const std::vector<reference::Number>& a,
                             const std::vector<reference::Number>& b, std::uint32_t c,
                             SumKind sums) {
   return sums == SumKind::kHalf ? reference::half_sum(a, b, c, reference::kHopper)
-                               : reference::float_sum(a, b, c, reference::kHopper);
+                                : reference::float_sum(a, b, c, reference::kHopper);
 }
 
 // Two products, of the first and of the last two bytes of each word, and then the accumulator.
@@ -115,10 +116,9 @@ std::uint32_t sum_of_halves(const std::vector<reference::Number>& a,
   }
   const std::vector<reference::Number> one = {{.value = 1, .exponent = 0}};
   if (sums == SumKind::kHalf) {  // the sum of two halves is exact in binary64
-    const double total = reference::number(Element::kF16, c).value +
-                         reference::number(Element::kF16, sum).value;
-    return reference::half_sum({reference::number(total, -14)}, one, 0,
-                               {.kept = 52, .least = -14});
+    const double total =
+        reference::number(Element::kF16, c).value + reference::number(Element::kF16, sum).value;
+    return reference::half_sum({reference::number(total, -14)}, one, 0, {.kept = 52, .least = -14});
   }
   const float total = std::bit_cast<float>(c) + std::bit_cast<float>(sum);
   return std::isnan(total) ? 0x7FFFFFFFU : std::bit_cast<std::uint32_t>(total);
@@ -134,9 +134,9 @@ std::uint32_t expected(const WarpProductCase& product, const std::vector<unsigne
   }
   const auto numbers = [](Element element, std::vector<unsigned> bits) {
     for (unsigned& each : bits) {
-      each = element == Element::kTF32                    ? each >> 13U
+      each = element == Element::kTF32                     ? each >> 13U
              : element == Element::kS4 && (each & 8U) != 0 ? each | 0xF0U
-                                                          : each;
+                                                           : each;
     }
     return reference::numbers(element == Element::kS4 ? Element::kS8 : element, bits, false);
   };
@@ -165,9 +165,9 @@ class WarpProductTest : public DeviceTest {
     const auto b = random_matrix(random, product.b, std::size_t{product.k} * 8);
     std::vector<std::uint32_t> c;
     for (unsigned i = 0; i < product.m * 8; ++i) {
-      c.push_back(product.sums == SumKind::kWhole   ? static_cast<std::uint32_t>(random())
+      c.push_back(product.sums == SumKind::kWhole  ? static_cast<std::uint32_t>(random())
                   : product.sums == SumKind::kHalf ? random_element(random, Element::kF16)
-                                                  : random_element(random, Element::kTF32));
+                                                   : random_element(random, Element::kTF32));
     }
     std::vector<std::uint32_t> memory(std::size_t{fragments.all()} * 32);
     const auto put = [&](unsigned first, const WarpFragments::Place& place, unsigned bits) {
@@ -225,16 +225,16 @@ TEST_F(WarpProductTest, Doubles) {
       for (double& number : memory) {
         number = normal(random);
       }
-      std::string body = fmt::format("  .reg .f64 %q<{}>;\n  add.s64 %rd3, %rd3, %rd2;\n",
-                                     memory.size() / 32);
+      std::string body =
+          fmt::format("  .reg .f64 %q<{}>;\n  add.s64 %rd3, %rd3, %rd2;\n", memory.size() / 32);
       const unsigned inputs = a_count + b_count + c_count;
       for (unsigned i = 0; i < inputs; ++i) {
         body += fmt::format("  ld.global.f64 %q{}, [%rd3+{}];\n", i, i * 256);
       }
-      body += fmt::format("  mma.sync.aligned.m{}n8k{}.row.col.f64.f64.f64.f64 {}, {}, {}, {};\n", m,
-                          k, register_list(inputs, c_count), register_list(0, a_count),
-                          register_list(a_count, b_count),
-                          register_list(a_count + b_count, c_count));
+      body +=
+          fmt::format("  mma.sync.aligned.m{}n8k{}.row.col.f64.f64.f64.f64 {}, {}, {}, {};\n", m, k,
+                      register_list(inputs, c_count), register_list(0, a_count),
+                      register_list(a_count, b_count), register_list(a_count + b_count, c_count));
       for (unsigned i = 0; i < c_count; ++i) {
         body += fmt::format("  st.global.f64 [%rd3+{}], %q{};\n", (inputs + i) * 256, inputs + i);
       }
@@ -285,10 +285,9 @@ TEST_F(WarpProductTest, QuadPairs) {
     const unsigned d_count = is_d_short ? 4 : 8;
     std::vector<std::uint32_t> memory((4 + c_count + d_count) * std::size_t{32});
     for (std::size_t i = 0; i < memory.size(); ++i) {
-      memory[i] = i < 128 || is_c_short
-                      ? random_element(random, Element::kF16) |
-                            random_element(random, Element::kF16) << 16U
-                      : random_element(random, Element::kTF32);
+      memory[i] = i < 128 || is_c_short ? random_element(random, Element::kF16) |
+                                              random_element(random, Element::kF16) << 16U
+                                        : random_element(random, Element::kTF32);
     }
     std::string body = "  .reg .b32 %q<20>;\n";
     for (unsigned i = 0; i < 4 + c_count; ++i) {
@@ -321,9 +320,9 @@ TEST_F(WarpProductTest, QuadPairs) {
       for (unsigned i = 0; i < 8; ++i) {
         const unsigned low = lane < 16 ? 0 : 4;
         const auto place = [&](bool is_short) {
-          return is_short ? std::pair{lane % 4 + low, i}
-                          : std::pair{(lane & 1U) + (i & 2U) + low,
-                                      (i & 4U) + (lane & 2U) + (i & 1U)};
+          return is_short
+                     ? std::pair{lane % 4 + low, i}
+                     : std::pair{(lane & 1U) + (i & 2U) + low, (i & 4U) + (lane & 2U) + (i & 1U)};
         };
         const auto [row, column] = place(is_d_short);
         float sum = 0;

@@ -79,10 +79,10 @@ std::uint32_t expected(const Form& form, std::vector<unsigned> a, std::vector<un
   }
   const auto x = reference::numbers(form.a, a, form.is_a_negated);
   const auto y = reference::numbers(form.b, b, form.is_b_negated);
-  return form.is_saturating ? reference::whole_sum(x, y, c, true)
-                            : reference::half_sum(x, y, c,
-                                                  bytes_of(form.a) == 1 ? reference::kHopperOf8Bits
-                                                                        : reference::kHopper);
+  return form.is_saturating
+             ? reference::whole_sum(x, y, c, true)
+             : reference::half_sum(
+                   x, y, c, bytes_of(form.a) == 1 ? reference::kHopperOf8Bits : reference::kHopper);
 }
 
 class WgmmaTest : public KernelTest {

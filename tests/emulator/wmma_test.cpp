@@ -60,8 +60,8 @@ struct StoredMatrix {
     return std::size_t{is_row_major ? rows : columns} * stride() * bits / 8;
   }
   [[nodiscard]] std::size_t bit(unsigned row, unsigned column) const {
-    const std::size_t element = is_row_major ? std::size_t{row} * stride() + column
-                                             : std::size_t{column} * stride() + row;
+    const std::size_t element =
+        is_row_major ? std::size_t{row} * stride() + column : std::size_t{column} * stride() + row;
     return element * bits;
   }
 };
@@ -69,8 +69,8 @@ struct StoredMatrix {
 void put_bits(std::vector<std::uint8_t>& bytes, std::size_t first, unsigned bits, unsigned value) {
   for (unsigned i = 0; i < bits; ++i) {
     const std::size_t at = first + i;
-    bytes[at / 8] = static_cast<std::uint8_t>((bytes[at / 8] & ~(1U << at % 8)) |
-                                              (value >> i & 1U) << at % 8);
+    bytes[at / 8] =
+        static_cast<std::uint8_t>((bytes[at / 8] & ~(1U << at % 8)) | (value >> i & 1U) << at % 8);
   }
 }
 unsigned get_bits(const std::vector<std::uint8_t>& bytes, std::size_t first, unsigned bits) {
@@ -91,9 +91,9 @@ std::uint32_t expected(const WmmaCase& wmma, const std::vector<unsigned>& a,
   }
   const auto numbers = [&](std::vector<unsigned> bits) {
     for (unsigned& each : bits) {
-      each = wmma.element == Element::kTF32                    ? each >> 13U
+      each = wmma.element == Element::kTF32                     ? each >> 13U
              : wmma.element == Element::kS4 && (each & 8U) != 0 ? each | 0xF0U
-                                                               : each;
+                                                                : each;
     }
     return reference::numbers(wmma.element == Element::kS4 ? Element::kS8 : wmma.element, bits,
                               false);
@@ -165,30 +165,28 @@ class WmmaTest : public DeviceTest {
       }
       body += "  bar.warp.sync -1;\n";
     }
-    body += fmt::format("  wmma.load.a.sync.aligned.{}.{}{}.{} {}, [{}], {};\n", order(is_a_row),
-                        shape, space, wmma.type, register_list(0, wmma.a_registers), base,
-                        a.stride());
+    body +=
+        fmt::format("  wmma.load.a.sync.aligned.{}.{}{}.{} {}, [{}], {};\n", order(is_a_row), shape,
+                    space, wmma.type, register_list(0, wmma.a_registers), base, a.stride());
     body += fmt::format("  wmma.load.b.sync.aligned.{}.{}{}.{} {}, [{}+{}], %r11;\n",
                         order(is_b_row), shape, space, wmma.type,
                         register_list(wmma.a_registers, wmma.b_registers), base, of_b);
     body += fmt::format("  wmma.load.c.sync.aligned.{}.{}{}.{} {}, [{}+{}]{};\n", order(is_c_row),
                         shape, space, wmma.c, register_list(before_c, c_registers), base, of_c,
                         padding == 0 ? "" : fmt::format(", {}", c.stride()));
-    const std::string types =
-        wmma.element == Element::kF16
-            ? fmt::format("{}.{}", wmma.d, wmma.c)
-            : fmt::format("{0}.{1}.{1}.{2}", wmma.d, wmma.type, wmma.c);
-    body += fmt::format("  wmma.mma{}.sync.aligned.{}.{}.{}.{} {}, {}, {}, {};\n",
-                        wmma.element == Element::kB1 ? ".xor.popc" : "", order(is_a_row),
-                        order(is_b_row), shape, types, register_list(24, d_registers),
-                        register_list(0, wmma.a_registers),
-                        register_list(wmma.a_registers, wmma.b_registers),
-                        register_list(before_c, c_registers));
-    body += fmt::format("  wmma.store.d.sync.aligned.{}.{}.{} [%rd1+{}], {}, {};\n",
-                        order(!is_c_row), shape, wmma.d, of_d, register_list(24, d_registers),
-                        d.stride());
-    const auto got = after<std::uint8_t>(
-        body, memory, 32, is_shared ? ".shared .align 128 .b8 buffer[16384];" : "");
+    const std::string types = wmma.element == Element::kF16
+                                  ? fmt::format("{}.{}", wmma.d, wmma.c)
+                                  : fmt::format("{0}.{1}.{1}.{2}", wmma.d, wmma.type, wmma.c);
+    body += fmt::format(
+        "  wmma.mma{}.sync.aligned.{}.{}.{}.{} {}, {}, {}, {};\n",
+        wmma.element == Element::kB1 ? ".xor.popc" : "", order(is_a_row), order(is_b_row), shape,
+        types, register_list(24, d_registers), register_list(0, wmma.a_registers),
+        register_list(wmma.a_registers, wmma.b_registers), register_list(before_c, c_registers));
+    body +=
+        fmt::format("  wmma.store.d.sync.aligned.{}.{}.{} [%rd1+{}], {}, {};\n", order(!is_c_row),
+                    shape, wmma.d, of_d, register_list(24, d_registers), d.stride());
+    const auto got = after<std::uint8_t>(body, memory, 32,
+                                         is_shared ? ".shared .align 128 .b8 buffer[16384];" : "");
     for (unsigned row = 0; row < wmma.m; ++row) {
       for (unsigned column = 0; column < wmma.n; ++column) {
         std::vector<unsigned> x;
@@ -253,9 +251,9 @@ TEST_F(WmmaTest, FindsWhatIsWrong) {
   const std::string_view buffer = ".shared .align 16 .b8 buffer[256];";
   EXPECT_EQ(finding_of(load("%r2+2"), 32, buffer), FindingKind::kMisaligned);
   EXPECT_EQ(finding_of(load("%r2+16"), 32, buffer), FindingKind::kOutOfBounds);
-  EXPECT_EQ(finding_of("wmma.load.a.sync.aligned.row.m16n16k16.shared.s8 {%r4, %r5}, [%r7];", 32,
-                       buffer),
-            FindingKind::kUninitialized);
+  EXPECT_EQ(
+      finding_of("wmma.load.a.sync.aligned.row.m16n16k16.shared.s8 {%r4, %r5}, [%r7];", 32, buffer),
+      FindingKind::kUninitialized);
   EXPECT_EQ(finding_of("mov.u32 %r3, buffer; and.b32 %r6, %r1, 16; add.u32 %r3, %r3, %r6; "
                        "wmma.load.a.sync.aligned.row.m16n16k16.shared.s8 {%r4, %r5}, [%r3];",
                        32, buffer),
@@ -276,9 +274,9 @@ TEST_F(WmmaTest, FindsWhatIsWrong) {
         barrier, load("%r2"));
   };
   EXPECT_EQ(finding_of(write(""), 32, buffer), FindingKind::kRace);
-  EXPECT_TRUE(run(kernel(write("bar.warp.sync -1;"), buffer),
-                  put(std::vector<std::uint32_t>(32)), 32)
-                  .is_clean());
+  EXPECT_TRUE(
+      run(kernel(write("bar.warp.sync -1;"), buffer), put(std::vector<std::uint32_t>(32)), 32)
+          .is_clean());
 }
 
 }  // namespace
