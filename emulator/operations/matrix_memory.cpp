@@ -118,15 +118,16 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
   for (std::size_t i = 0; i < move.registers(); ++i) {
     Vec<std::uint64_t> values{};
     Lanes valid = kAllLanes;
-    for_each_piece(move, runs, i,
-                   [&](std::size_t lane, const Memory& memory, std::size_t at, std::size_t shift) {
-                     std::uint64_t value = 0;
-                     std::memcpy(&value, memory.bytes + at, bytes);
-                     values.lanes[lane] |= value << shift;
-                     if (!memory.is_written(at, bytes)) {
-                       valid &= ~(Lanes{1} << lane);
-                     }
-                   });
+    for_each_piece(
+        move, runs, i,
+        [&](std::size_t lane, const Memory& memory, std::size_t offset, std::size_t shift) {
+          std::uint64_t value = 0;
+          std::memcpy(&value, memory.bytes + offset, bytes);
+          values.lanes[lane] |= value << shift;
+          if (!memory.is_written(offset, bytes)) {
+            valid &= ~(Lanes{1} << lane);
+          }
+        });
     for (std::size_t copy = i; copy < op.list.size(); copy += move.registers()) {
       write_bits(warp, op.list[copy], move.register_bits, values, lanes, valid);
     }
@@ -142,19 +143,20 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
   for (std::size_t i = 0; i < move.registers(); ++i) {
     const Vec<std::uint64_t> values = read_bits(warp, op.list[i], move.register_bits);
     const Lanes valid = warp.valid(op.list[i]);
-    for_each_piece(move, runs, i,
-                   [&](std::size_t lane, const Memory& memory, std::size_t at, std::size_t shift) {
-                     const bool is_valid = (valid >> lane & 1U) != 0;
-                     if (!is_valid && memory.allocation != nullptr) [[unlikely]] {
-                       const auto offset = static_cast<std::uint64_t>(
-                           memory.bytes - memory.allocation->bytes.data());
-                       report_uninitialized_store(warp, op, Lanes{1} << lane,
-                                                  memory.allocation->address + offset + at);
-                     }
-                     const std::uint64_t value = values.lanes[lane] >> shift;
-                     std::memcpy(memory.bytes + at, &value, bytes);
-                     memory.set_written(at, bytes, is_valid);
-                   });
+    for_each_piece(
+        move, runs, i,
+        [&](std::size_t lane, const Memory& memory, std::size_t offset, std::size_t shift) {
+          const bool is_valid = (valid >> lane & 1U) != 0;
+          if (!is_valid && memory.allocation != nullptr) [[unlikely]] {
+            const auto first =
+                static_cast<std::uint64_t>(memory.bytes - memory.allocation->bytes.data());
+            report_uninitialized_store(warp, op, Lanes{1} << lane,
+                                       memory.allocation->address + first + offset);
+          }
+          const std::uint64_t value = values.lanes[lane] >> shift;
+          std::memcpy(memory.bytes + offset, &value, bytes);
+          memory.set_written(offset, bytes, is_valid);
+        });
   }
   return Outcome::kDone;
 }

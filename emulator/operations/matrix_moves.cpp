@@ -118,11 +118,11 @@ Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
       std::uint32_t is_written = 0;
       for (std::size_t piece = 0; piece < 4 / kSize; ++piece) {
         const auto [row, byte] = place_of<kLayout>(move, lane, i % move.registers(), piece);
-        const std::size_t at = piece * kSize;
-        std::memcpy(reinterpret_cast<std::byte*>(&d.lanes[lane]) + at, &matrix[row].bytes[byte],
+        const std::size_t shift = piece * kSize;
+        std::memcpy(reinterpret_cast<std::byte*>(&d.lanes[lane]) + shift, &matrix[row].bytes[byte],
                     kSize);
-        std::memcpy(reinterpret_cast<std::byte*>(&is_written) + at, &matrix[row].is_written[byte],
-                    kSize);
+        std::memcpy(reinterpret_cast<std::byte*>(&is_written) + shift,
+                    &matrix[row].is_written[byte], kSize);
       }
       valid |= Lanes{is_written == kWritten} << lane;
     }

@@ -85,15 +85,15 @@ struct Product {
 
 namespace lines4 {
 constexpr std::size_t kLines = 4;
-#include "emulator/operations/tensor_vectors.inc"
+#include "emulator/operations/tensor_vectors-inl.hpp"
 }  // namespace lines4
 namespace lines8 {
 constexpr std::size_t kLines = 8;
-#include "emulator/operations/tensor_vectors.inc"
+#include "emulator/operations/tensor_vectors-inl.hpp"
 }  // namespace lines8
 namespace lines16 {
 constexpr std::size_t kLines = 16;
-#include "emulator/operations/tensor_vectors.inc"
+#include "emulator/operations/tensor_vectors-inl.hpp"
 }  // namespace lines16
 
 // Instruction sets for which the kernels are compiled.

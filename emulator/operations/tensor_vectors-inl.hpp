@@ -8,7 +8,7 @@
 using Floats [[gnu::vector_size(kLines * sizeof(float))]] = float;
 using Ints [[gnu::vector_size(kLines * sizeof(std::int32_t))]] = std::int32_t;
 using Words [[gnu::vector_size(kLines * sizeof(std::uint32_t))]] = std::uint32_t;
-// For half of the lines, whose numbers of 64 bits fill a register.
+// Vectors for half of the lines, whose numbers of 64 bits fill a register.
 using HalfInts [[gnu::vector_size(kLines / 2 * sizeof(std::int32_t))]] = std::int32_t;
 using Doubles [[gnu::vector_size(kLines / 2 * sizeof(double))]] = double;
 using UnsignedLongs [[gnu::vector_size(kLines / 2 * sizeof(std::uint64_t))]] = std::uint64_t;
@@ -113,10 +113,10 @@ template <Element kElement>
       }
       Floats value;
       decode_elements<kElement>(bits, value, top, is_special);
-      const std::size_t at = block * lines.depth + word * kParts + part;
-      store(reinterpret_cast<Words>(value) ^ sign, &to.values[at].lines[first]);
+      const std::size_t index = block * lines.depth + word * kParts + part;
+      store(reinterpret_cast<Words>(value) ^ sign, &to.values[index].lines[first]);
       if constexpr (is_float(kElement)) {
-        store(top, &to.tops[at].lines[first]);
+        store(top, &to.tops[index].lines[first]);
       }
     }
   }
@@ -302,8 +302,8 @@ template <typename Sums>
     for (std::size_t line = 0; line < a.count; ++line) {
       const std::size_t a_block = line / kBlockLines;
       const std::size_t lane = line % kBlockLines;
-      const std::size_t at = a_block * a.depth + step.first;
-      const Row row{&a.values[at].lines[lane], &a.tops[at].lines[lane],
+      const std::size_t index = a_block * a.depth + step.first;
+      const Row row{&a.values[index].lines[lane], &a.tops[index].lines[lane],
                     a.shifts[a_block].lines[lane], a.is_special[a_block].lines[lane]};
       std::uint32_t* const to = product.d.data() + line * b.count + first;
       Ints d = {};
