@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "cli/commands.hpp"
+#include "cli/emulate_checks.hpp"
 #include "cli/outputs.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
@@ -44,12 +45,7 @@ struct EmulateArguments {
   std::string trace;
   std::uint64_t most_operations = 1'000'000'000;
   std::uint64_t resident_blocks = emu::RunOptions{}.resident_blocks;
-  bool any_swizzle_start = false;
-  bool late_stores = false;
-  bool no_tensor_fences = false;
-  bool prompt_warps = false;
-  bool prompt_commits = false;
-  bool unwritten_stores = false;
+  EmulateChecks checks;
   bool any_path = false;
   bool overwrite = false;
   const CLI::App* command = nullptr;
@@ -149,13 +145,8 @@ int emulate(const EmulateArguments& arguments, int threads) {
       .threads = threads,
       .run = {.policy = parse_policy(arguments.policy),
               .resident_blocks = static_cast<std::uint32_t>(arguments.resident_blocks),
-              .check_swizzle_starts = !arguments.any_swizzle_start,
-              .check_last_stores = !arguments.late_stores,
-              .check_tensor_fences = !arguments.no_tensor_fences,
-              .check_late_warps = !arguments.prompt_warps,
-              .check_late_commits = !arguments.prompt_commits,
-              .check_stored_values = !arguments.unwritten_stores,
               .max_steps = arguments.most_operations}};
+  arguments.checks.apply(options.run);
   std::optional<emulation::TraceFile> trace;
   if (!arguments.trace.empty()) {
     trace.emplace(arguments.trace);
@@ -254,18 +245,7 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
       "Blocks of a grid that run at the same time; the blocks of a cluster always run together");
   add_integer(command, "--most-operations", {0}, arguments.most_operations,
               "End a schedule with a finding after this many warp operations (0: never)");
-  add_flag(command, "--any-swizzle-start", arguments.any_swizzle_start,
-           "Allow swizzled boxes to begin inside a swizzle pattern, as hardware does");
-  add_flag(command, "--late-stores", arguments.late_stores,
-           "Allow blocks to end while bulk stores still read their shared memory");
-  add_flag(command, "--no-tensor-fences", arguments.no_tensor_fences,
-           "Do not require tcgen05.fence where threads synchronise on operations in tensor memory");
-  add_flag(command, "--prompt-warps", arguments.prompt_warps,
-           "Never delay a warp that can run, so that none misses a phase of an mbarrier");
-  add_flag(command, "--prompt-commits", arguments.prompt_commits,
-           "Allow tcgen05.commit to arrive in all blocks before later operations");
-  add_flag(command, "--unwritten-stores", arguments.unwritten_stores,
-           "Allow uninitialised values to be stored to global memory");
+  add_emulate_checks(command, arguments.checks);
   add_size(command, "--most-memory", arguments.max_memory,
            "Memory limit for kernels and launch files");
   add_threads(command, arguments.threads);

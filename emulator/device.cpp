@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "emulator/machine/finding_log.hpp"
 #include "emulator/machine/global_memory.hpp"
 #include "emulator/machine/scheduler.hpp"
 #include "emulator/operations/memory.hpp"
@@ -246,7 +247,11 @@ std::size_t Device::host_bytes_of_run(std::span<const Launch> launches,
 Report Device::run(std::span<const Launch> launches, const RunOptions& options) {
   std::mt19937_64 random(options.seed);
   std::deque<Grid> grids;
-  races::RunRaces races(options.check_tensor_fences);
+  races::RunRaces races({.tensor_fences = options.check_tensor_fences,
+                         .init_fences = options.check_init_fences,
+                         .ordered_ends = options.check_relaxed_ends});
+  Report report;
+  FindingLog log(options, report);
   impl_->memory.clear_shadows();
   Tracer tracer(options.trace, &passes_of_access);
   for (const Launch& launch : launches) {
@@ -271,15 +276,25 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
              .checks_last_stores = options.check_last_stores,
              .checks_late_commits = options.check_late_commits,
              .checks_stored_values = options.check_stored_values,
+             .checks_zeroed_accumulators = options.check_zeroed_accumulators,
+             .findings = &log,
              .tracer = options.trace ? &tracer : nullptr});
   }
-  Report report;
   try {
     Scheduler(grids, options, random).run_to_end(report);
+    report.has_ended = true;
   } catch (Stop& stop) {
-    report.findings.push_back(std::move(stop.finding));
+    if (stop.finding.has_value()) {
+      log.add_last(std::move(*stop.finding));
+    }
   }
   return report;
+}
+
+void RunOptions::let_hardware_customs_pass() {
+  for (bool RunOptions::* const check : kHardwareCustoms) {
+    this->*check = false;
+  }
 }
 
 Report Device::launch(const KernelHandle& kernel, const LaunchConfig& config,

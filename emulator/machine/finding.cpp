@@ -19,6 +19,20 @@ std::string_view name_of(FindingKind kind) {
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
+bool can_go_on_behind(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::kUninitialized:
+    case FindingKind::kRegisterRace:
+    case FindingKind::kLifetime:
+    case FindingKind::kRace:
+    case FindingKind::kNoProxyFence:
+    case FindingKind::kNoTensorFence:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::string Finding::text() const {
   std::string text =
       fmt::format("{}: {}: {} at line {}{}: {} [block {}, warp {}, lanes {:#010x}]", kernel,
@@ -30,7 +44,7 @@ std::string Finding::text() const {
                         other->source.empty() ? "" : ", " + other->source,
                         fmt::join(other->block, ","), other->warp);
   }
-  return text;
+  return count > 1 ? fmt::format("{} ({} times)", text, count) : text;
 }
 
 }  // namespace emu

@@ -14,6 +14,8 @@
 
 namespace emu {
 
+class FindingLog;
+
 struct Grid {
   const Program* program = nullptr;
   GlobalMemory& memory;
@@ -45,6 +47,9 @@ struct Grid {
   bool checks_last_stores = false;
   bool checks_late_commits = false;
   bool checks_stored_values = false;
+  bool checks_zeroed_accumulators = false;
+
+  FindingLog* findings = nullptr;
 
   Tracer* tracer = nullptr;  // null if the run is not traced
 

@@ -45,8 +45,8 @@ class Accesses {
     ranges_[count_++] = {memory.bytes, bytes, memory.block, memory.allocation};
   }
 
-  /// Check the collected bytes as reads or writes by the warp itself. Each function ends the run
-  /// with a finding if an earlier access by another actor is unordered with one of them.
+  /// Check the collected bytes as reads or writes by the warp itself. Each function reports an
+  /// earlier access by another actor that is unordered with one of them.
   void check_read(bool is_read_only = false);
   void check_write();
   /// Checks the bytes as atomic operations, which are ordered among each other.
@@ -83,7 +83,7 @@ class Accesses {
 };
 
 /// Checks accesses through the asynchronous proxy that a warp, or one of its lanes, starts. Each
-/// check ends the run with a finding if an earlier access is unordered with the new one. Accesses
+/// check reports an earlier access that is unordered with the new one. Accesses
 /// of different lanes are unordered unless the lanes have synchronised.
 class AsyncAccesses {
  public:
@@ -119,8 +119,8 @@ class AsyncAccesses {
   races::View global_{};
 };
 
-/// Checks accesses of single lanes to shared memory. A check ends the run with a finding if another
-/// lane of the warp has made a conflicting access with no barrier between. Accesses of less than a
+/// Checks accesses of single lanes to shared memory. A check reports another lane of
+/// the warp that has made a conflicting access with no barrier between. Accesses of less than a
 /// word are not checked.
 class LaneAccesses {
  public:
@@ -146,14 +146,14 @@ class LaneAccesses {
   std::uint32_t operation_;
 };
 
-/// Ends the run with a finding: lanes of an instruction have written different values to the same
+/// Reports lanes of an instruction have written different values to the same
 /// bytes.
-[[noreturn]] void stop_at_differing_lanes(const Warp& warp, const Op& op, Lanes lanes);
+void report_differing_lanes(const Warp& warp, const Op& op, Lanes lanes);
 
-/// Ends the run with a finding: an access is unordered with an earlier one. `where` names the
+/// Reports an access that is unordered with an earlier one. `where` names the
 /// place, such as "shared memory at 0x400"; `global` is the address if it is in global memory, or
 /// 0.
-[[noreturn]] void stop_at_conflict(const Warp& warp, const Op& op, Lanes lanes,
+void report_conflict(const Warp& warp, const Op& op, Lanes lanes,
                                    const races::Conflict& conflict, bool is_write,
                                    const std::string& where, std::uint64_t global = 0);
 

@@ -86,7 +86,7 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
       }
       Block& owner = is_own ? block : block.cluster().blocks()[rank];
       if (!is_own && owner.is_done()) {
-        warp.stop(FindingKind::kLifetime, op, lane_bit(lane),
+        warp.report(FindingKind::kLifetime, op, lane_bit(lane),
                   fmt::format("{:#x} is shared memory of block ({}), which has ended", address,
                               fmt::join(owner.index(), ",")));
       }
@@ -129,7 +129,7 @@ void require_shared(Decoder& decoder) {
 void report_uninitialized_store(const Warp& warp, const Op& op, Lanes lanes,
                                 std::uint64_t address) {
   if (warp.grid().checks_stored_values) {
-    warp.stop(FindingKind::kUninitialized, op, lanes,
+    warp.report(FindingKind::kUninitialized, op, lanes,
               fmt::format("it stores an uninitialised value to global memory at {:#x}", address),
               std::nullopt, address);
   }
@@ -227,7 +227,7 @@ void check_overlapping_values(Warp& warp, const Op& op, Lanes lanes,
     }
   });
   if (overwritten != 0) {
-    stop_at_differing_lanes(warp, op, overwritten);
+    report_differing_lanes(warp, op, overwritten);
   }
 }
 

@@ -54,8 +54,7 @@ MemorySpace take_shared_space(Decoder& decoder);
 /// Takes .shared or .shared::cta; fails if neither is present.
 void require_shared(Decoder& decoder);
 
-/// Ends the run with a finding, if RunOptions::check_stored_values: lanes store an uninitialised
-/// value to this address in global memory.
+/// Reports, if RunOptions::check_stored_values, that lanes store an uninitialised value to this address in global memory.
 void report_uninitialized_store(const Warp& warp, const Op& op, Lanes lanes, std::uint64_t address);
 
 /// Counts the passes of an ld or st. Global memory: the 128-byte lines that the lanes touch. Shared

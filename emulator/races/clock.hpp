@@ -58,6 +58,7 @@ struct Order {
   /// tcgen05.fence::before_thread_sync; other warps see them after a fence::after_thread_sync.
   Clock tensor_ended{};
   Clock tensor_issued{};
+  Clock before_end{};  // accesses that happen before the block's end, if not before its accesses
 
   void join(const Order& other) {
     generic.join(other.generic);
@@ -70,6 +71,7 @@ struct Order {
     init.join(other.init);
     tensor_ended.join(other.tensor_ended);
     tensor_issued.join(other.tensor_issued);
+    before_end.join(other.before_end);
   }
   void clear() { *this = {}; }
 };

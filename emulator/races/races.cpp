@@ -193,6 +193,14 @@ void ClusterRaces::arrive_relaxed(Actor warp, SyncPoint& sync_point) {
   sync_point.released.join_relaxed(state(warp).order);
 }
 
+void ClusterRaces::arrive_relaxed_at_cluster(Actor warp, SyncPoint& sync_point) {
+  if (!run_.rules().ordered_ends) {
+    sync_point.released.before_end.join(state(warp).order.generic);
+    advance(warp);
+  }
+  arrive_relaxed(warp, sync_point);
+}
+
 void ClusterRaces::wait(Actor warp, const SyncPoint& sync_point) {
   state(warp).order.join(sync_point.acquired);
 }
@@ -218,6 +226,9 @@ void ClusterRaces::init(Actor warp, std::uint32_t operation, MbarrierSync& mbarr
     mbarrier.channel = add_channel();
   }
   mbarrier.init = view(warp, operation).access;
+  if (!run_.rules().init_fences) {
+    fence_init(warp);
+  }
 }
 
 // fence.mbarrier_init covers the initialisation for both proxies; fence.proxy.async for the
@@ -252,6 +263,7 @@ ClusterRaces::BlockEnd ClusterRaces::end_of_block(std::uint32_t rank, bool with_
   for (std::uint32_t i = 0; i < warps_; ++i) {
     const Warp& warp_state = state(warp(rank, i));
     end.prior_accesses.join(warp_state.order.generic);
+    end.prior_accesses.join(warp_state.order.before_end);
   }
   for (std::uint32_t i = 0; i < warps_; ++i) {
     const auto& channels = state(warp(rank, i)).channels;

@@ -252,7 +252,7 @@ Outcome Emulation::run_one(const emu::RunOptions& options) const {
     }
     std::vector<std::byte> bytes(bytes_of(buffer.type, buffer.shape));
     device.read(bytes, addresses_[i]);
-    if (buffer.compare && outcome.report.is_clean()) {
+    if (buffer.compare && outcome.report.has_ended) {
       if (auto mismatch = compare(buffer, bytes)) {
         outcome.mismatches.push_back(std::move(*mismatch));
       }

@@ -33,7 +33,7 @@ struct Mismatch {
 struct Outcome {
   std::uint64_t seed = 0;
   emu::Report report{};
-  std::vector<Mismatch> mismatches{};             // only checked if there are no findings
+  std::vector<Mismatch> mismatches{};             // only checked if the run has ended
   std::vector<std::vector<std::byte>> written{};  // content of each buffer to be written
 
   [[nodiscard]] bool is_clean() const { return report.is_clean() && mismatches.empty(); }

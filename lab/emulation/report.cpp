@@ -16,7 +16,8 @@ nlohmann::ordered_json to_json(const emu::Finding& finding) {
                                  {"source", finding.source},
                                  {"block", finding.block},
                                  {"warp", finding.warp},
-                                 {"lanes", finding.lanes}};
+                                 {"lanes", finding.lanes},
+                                 {"count", finding.count}};
   if (const auto& other = finding.other) {
     json["other"] = {{"kernel", source_name(other->kernel)},
                      {"instruction", other->instruction},
@@ -44,6 +45,8 @@ nlohmann::ordered_json to_json(const Outcome& outcome) {
   }
   return {{"seed", outcome.seed},
           {"policy", emu::name_of(outcome.report.policy)},
+          {"ended", outcome.report.has_ended},
+          {"ignored", outcome.report.ignored},
           {"findings", std::move(findings)}};
 }
 

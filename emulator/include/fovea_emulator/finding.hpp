@@ -53,11 +53,22 @@ struct Finding {
   std::uint32_t lanes = 0;   // mask of the lanes concerned
   std::uint64_t global = 0;  // address in global memory that the finding is about; 0: none
   std::optional<EarlierAccess> other{};  // the other access of a race
+  std::uint64_t count = 1;               // number of times that it was found at the same lines
 
   /// Formats the finding as one line: description, source, block, warp and lanes; for a race, both
   /// accesses.
   [[nodiscard]] std::string text() const;
 };
+
+/// Findings to leave out: of a kind, at a line.
+struct IgnoredFinding {
+  std::optional<FindingKind> kind{};  // without it, of every kind
+  int line = 0;                       // of the PTX, of either access; 0: every line
+  std::string source{};               // "file.cu:12", instead of a line of the PTX
+};
+
+/// Whether a run can go on behind findings of this kind. Findings of other kinds end the run.
+[[nodiscard]] bool can_go_on_behind(FindingKind kind);
 
 /// Policies of the scheduler. Each exposes another kind of error.
 enum class Policy : std::uint8_t {
@@ -78,6 +89,8 @@ struct Report {
   std::vector<Finding> findings{};
   Policy policy = Policy::kUniform;  // policy of the run; never kFromSeed
   std::uint64_t steps = 0;           // number of operations that warps executed
+  std::uint64_t ignored = 0;         // number of findings that RunOptions::ignored has left out
+  bool has_ended = false;            // all grids have run to their ends
 
   [[nodiscard]] bool is_clean() const { return findings.empty(); }
 };
