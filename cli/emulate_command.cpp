@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <optional>
@@ -24,7 +25,9 @@
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
 #include "fovea_emulator/device.hpp"
+#include "io/atomic_file.hpp"
 #include "lab/emulation/emulation.hpp"
+#include "lab/emulation/findings_text.hpp"
 #include "lab/emulation/launch_file.hpp"
 #include "lab/emulation/limits.hpp"
 #include "lab/emulation/trace_file.hpp"
@@ -33,6 +36,8 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kAnyPolicy = "any";
+constexpr const char* kTextFormat = "text";
+constexpr const char* kGnuFormat = "gnu";
 
 struct EmulateArguments {
   std::string ptx;
@@ -43,6 +48,8 @@ struct EmulateArguments {
   std::string policy = kAnyPolicy;
   bool all = false;
   std::string trace;
+  std::string sarif;
+  std::string format = kTextFormat;
   std::uint64_t most_operations = 1'000'000'000;
   std::uint64_t resident_blocks = emu::RunOptions{}.resident_blocks;
   EmulateChecks checks;
@@ -105,17 +112,15 @@ std::string replay_options(const EmulateArguments& arguments, std::uint64_t seed
 
 void print_outcome(const EmulateArguments& arguments, const emulation::Outcome& outcome) {
   std::vector<std::string> lines;
-  for (const emu::Finding& finding : outcome.report.findings) {
-    emu::Finding shown = finding;
-    shown.kernel = emulation::source_name(finding.kernel);
-    if (shown.other) {
-      shown.other->kernel = emulation::source_name(shown.other->kernel);
+  const auto add = [&](const auto& what) {
+    if (arguments.format == kGnuFormat) {
+      std::ranges::move(emulation::compiler_lines(what, arguments.ptx), std::back_inserter(lines));
+    } else {
+      lines.push_back(what.text());
     }
-    lines.push_back(shown.text());
-  }
-  for (const emulation::Mismatch& mismatch : outcome.mismatches) {
-    lines.push_back(mismatch.text());
-  }
+  };
+  std::ranges::for_each(outcome.report.findings, add);
+  std::ranges::for_each(outcome.mismatches, add);
   // The report of a deadlock names every waiting warp.
   constexpr std::size_t kMaxReportBytes = 4000;
   for (const std::string& line : lines) {
@@ -163,6 +168,12 @@ int emulate(const EmulateArguments& arguments, int threads) {
     trace->commit();
   }
   emulation.write(report.shown);
+  if (!arguments.sarif.empty()) {
+    const auto log = emulation::sarif_log(report.failed, arguments.ptx, FOVEA_VERSION);
+    io::write_file_atomically(
+        arguments.sarif,
+        log.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n');
+  }
 
   auto findings = nlohmann::ordered_json::array();
   for (const emulation::Outcome& outcome : report.failed) {
@@ -250,6 +261,12 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
            "Memory limit for kernels and launch files");
   add_threads(command, arguments.threads);
   add_trace(command, arguments.trace)->excludes(schedules);
+  add_choice(command, "--format", {kTextFormat, kGnuFormat}, arguments.format,
+             "Form of findings; gnu prints FILE:LINE: error: as compilers do, for editors")
+      ->group(kReportGroup);
+  add_output_text(command, "--sarif", "FILE", arguments.sarif, OutputKind::kSarif,
+                  "Write the findings to this file in SARIF 2.1.0, for code hosts and editors")
+      ->group(kReportGroup);
   arguments.json.add_to(command);
 }
 
@@ -268,7 +285,7 @@ void add_emulate(CLI::App& app, Run& run) {
            "fovea emulate saxpy.ptx --launch launch.json --seed 7 --trace trace.txt"});
   command->callback([arguments, command, &run] {
     if (arguments->launch.empty()) {
-      reject_if_typed(*command, {"--schedules", "--trace"}, "has no effect without --launch");
+      reject_if_typed(*command, {"--schedules", "--trace", "--sarif"}, "has no effect without --launch");
     }
     arguments->overwrite = has_overwrite_flag(*command);
     arguments->command = command;

@@ -3,7 +3,10 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdlib>
+#include <memory>
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -33,11 +36,18 @@ bool can_go_on_behind(FindingKind kind) {
   }
 }
 
+std::string source_name(const std::string& symbol) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> plain(
+      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free);
+  return status == 0 ? plain.get() : symbol;
+}
+
 std::string Finding::text() const {
   std::string text =
-      fmt::format("{}: {}: {} at line {}{}: {} [block {}, warp {}, lanes {:#010x}]", kernel,
+      fmt::format("{}: {}: {} at line {}{}: {}{} [block {}, warp {}, lanes {:#010x}]", kernel,
                   name_of(kind), instruction, line, source.empty() ? "" : ", " + source, message,
-                  fmt::join(block, ","), warp, lanes);
+                  place.empty() ? "" : " (" + place + ")", fmt::join(block, ","), warp, lanes);
   if (other.has_value()) {
     text += fmt::format("; earlier access: {}: {} at line {}{} [block {}, warp {}]", other->kernel,
                         other->instruction, other->line,

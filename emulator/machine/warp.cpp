@@ -39,7 +39,7 @@ EarlierAccess earlier_access(const races::RunRaces& run, const races::Access& ac
   const Program& program = *grid.program;
   const Op& op = program.ops[races::operation_number(access)];
   const std::uint32_t warp = races::warp_of(access) - 1;
-  return {.kernel = program.function->name,
+  return {.kernel = source_name(program.function->name),
           .instruction = op.instruction->opcode,
           .line = op.instruction->line,
           .source = source_text(program, op),
@@ -353,7 +353,7 @@ Finding Warp::describe(FindingKind kind, const Op& op, Lanes lanes, std::string 
   const Program& program = *block_.grid().program;
   return {.kind = kind,
           .message = std::move(message),
-          .kernel = program.function->name,
+          .kernel = source_name(program.function->name),
           .instruction = op.instruction->opcode,
           .line = op.instruction->line,
           .source = source_text(program, op),
@@ -370,9 +370,11 @@ void Warp::stop(FindingKind kind, const Op& op, Lanes lanes, std::string message
 }
 
 void Warp::report(FindingKind kind, const Op& op, Lanes lanes, std::string message,
-                  std::optional<EarlierAccess> other, std::uint64_t global) const {
-  block_.grid().findings->add(
-      describe(kind, op, lanes, std::move(message), std::move(other), global));
+                  std::optional<EarlierAccess> other, std::uint64_t global,
+                  std::string place) const {
+  Finding finding = describe(kind, op, lanes, std::move(message), std::move(other), global);
+  finding.place = std::move(place);
+  block_.grid().findings->add(std::move(finding));
 }
 
 void Warp::report_uninitialized(const Op& op, Lanes lanes, std::string_view what) const {

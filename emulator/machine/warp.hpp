@@ -199,9 +199,11 @@ class Warp {
   [[noreturn]] void stop(FindingKind kind, const Op& op, Lanes lanes, std::string message,
                          std::optional<EarlierAccess> other = std::nullopt,
                          std::uint64_t global = 0) const;
-  /// Records a finding behind which the run goes on, unless there are enough.
+  /// Records a finding behind which the run goes on, unless there are enough. `place` names the
+  /// element in shared memory that it is about.
   void report(FindingKind kind, const Op& op, Lanes lanes, std::string message,
-              std::optional<EarlierAccess> other = std::nullopt, std::uint64_t global = 0) const;
+              std::optional<EarlierAccess> other = std::nullopt, std::uint64_t global = 0,
+              std::string place = {}) const;
   /// Reports a lane's value that is not initialised. `what` names the value: "the address".
   void require_valid(Slot slot, const Op& op, Lanes lanes, std::string_view what) const {
     if ((valid(slot) & lanes) != lanes) [[unlikely]] {

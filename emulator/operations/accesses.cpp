@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "emulator/machine/cluster.hpp"
+#include "emulator/program/place_name.hpp"
 #include "fovea_emulator/error.hpp"
 
 namespace emu {
@@ -69,16 +71,21 @@ std::string conflict_message(const Warp& warp, const races::Conflict& conflict, 
 }  // namespace
 
 void report_conflict(const Warp& warp, const Op& op, Lanes lanes, const races::Conflict& conflict,
-                      bool is_write, const std::string& where, std::uint64_t global) {
+                      bool is_write, const std::string& where, std::uint64_t global,
+                     std::string place) {
   const FindingKind kind =
       conflict.kind == races::ConflictKind::kNoProxyFence    ? FindingKind::kNoProxyFence
       : conflict.kind == races::ConflictKind::kNoTensorFence ? FindingKind::kNoTensorFence
                                                              : FindingKind::kRace;
   warp.report(kind, op, lanes, conflict_message(warp, conflict, is_write, where),
-              earlier_access(warp.races()->run(), conflict.other), global);
+              earlier_access(warp.races()->run(), conflict.other), global, std::move(place));
 }
 
 namespace {
+
+std::string place_name(const Warp& warp, const Op& op, std::uint64_t offset) {
+  return shared_place_name(*warp.grid().program, op.instruction->opcode, offset);
+}
 
 void check_shared(const Warp& warp, const Op& op, Lanes lanes, const races::View& view,
                   bool is_write, Block& block, std::uint64_t offset, std::size_t bytes) {
@@ -97,7 +104,8 @@ void check_shared(const Warp& warp, const Op& op, Lanes lanes, const races::View
   }
   if (conflict.has_value()) {
     report_conflict(warp, op, lanes, *conflict, is_write,
-                     fmt::format("shared memory at {:#x}", block.shared_base() + conflict->offset));
+                    fmt::format("shared memory at {:#x}", block.shared_base() + conflict->offset), 0,
+                    place_name(warp, op, conflict->offset));
   }
 }
 
@@ -117,7 +125,8 @@ void check_lane(Warp& warp, const Op& op, int lane, bool is_write, std::uint64_t
                     is_write ? "writes" : "reads", block.shared_base() + conflict->offset, other,
                     conflict->is_write ? "written" : "read"),
         earlier_access(warp.races()->run(),
-                       warp.races()->settled_access(warp.actor(), conflict->operation)));
+                       warp.races()->settled_access(warp.actor(), conflict->operation)),
+        0, place_name(warp, op, conflict->offset));
   }
 }
 

@@ -152,9 +152,10 @@ void report_differing_lanes(const Warp& warp, const Op& op, Lanes lanes);
 
 /// Reports an access that is unordered with an earlier one. `where` names the
 /// place, such as "shared memory at 0x400"; `global` is the address if it is in global memory, or
-/// 0.
+/// 0; `place` names the element in shared memory.
 void report_conflict(const Warp& warp, const Op& op, Lanes lanes,
                                    const races::Conflict& conflict, bool is_write,
-                                   const std::string& where, std::uint64_t global = 0);
+                                   const std::string& where, std::uint64_t global = 0,
+                     std::string place = {});
 
 }  // namespace emu

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/mbarrier.hpp"
 #include "emulator/operations/tensor_accesses.hpp"
+#include "emulator/program/place_name.hpp"
 
 namespace emu {
 
@@ -43,7 +45,10 @@ void TensorWork::require_written(const SharedRange& range, std::string_view name
     warp().report(FindingKind::kUninitialized, op(), lanes(),
                 fmt::format("{} at {:#x} of block ({})'s shared memory was not written", name,
                             range.first + static_cast<std::uint32_t>(missing - begin),
-                            fmt::join(block(range.block).index(), ",")));
+                            fmt::join(block(range.block).index(), ",")),
+                std::nullopt, 0,
+                shared_place_name(*warp().grid().program, "",
+                                  range.first + static_cast<std::uint64_t>(missing - begin)));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 
 #include "emulator/machine/block.hpp"
 #include "emulator/operations/tensor_product.hpp"
+#include "emulator/program/place_name.hpp"
 
 namespace emu {
 namespace {
@@ -39,7 +41,8 @@ void read_shared(const WgmmaProduct& product, std::string_view name, std::uint64
     }
     if (std::memcmp(&block.is_shared_written[address], kWritten.data(), kChunkBytes) != 0) {
       product.warp().report(FindingKind::kUninitialized, product.op(), product.lanes(),
-                            message("were not all written"));
+                            message("were not all written"), std::nullopt, 0,
+                            shared_place_name(*product.warp().grid().program, "", address));
     }
     put_chunk(lines, line, k, shape.is_k_major,
               std::span<const std::byte, kChunkBytes>(&block.shared[address], kChunkBytes));

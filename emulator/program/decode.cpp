@@ -73,6 +73,8 @@ class Layout {
     for (const syntax::Variable& variable : module.variables) {
       if (variable.space == Space::kShared && variable.bytes == 0) {
         places_[variable.name] = {Space::kShared, end};
+        program.shared.push_back(
+            {.name = variable.name, .offset = end, .bytes = syntax::kMaxSharedBytes});
       }
     }
   }
@@ -126,6 +128,8 @@ class Layout {
             align_up(kReservedSharedBytes + program_.static_shared_bytes, variable.alignment);
         program_.static_shared_bytes = offset + variable.bytes - kReservedSharedBytes;
         places_[variable.name] = {Space::kShared, offset};
+        program_.shared.push_back(
+            {.name = variable.name, .offset = offset, .bytes = variable.bytes});
       } else if (variable.space == Space::kLocal) {
         const std::size_t offset = align_up(program_.local_bytes, variable.alignment);
         program_.local_bytes = offset + variable.bytes;

@@ -97,6 +97,13 @@ struct SpecialRegister {
   std::string name{};
 };
 
+/// A variable in shared memory, for findings.
+struct SharedVariable {
+  std::string name{};
+  std::size_t offset = 0;  // in the block's shared memory
+  std::size_t bytes = 0;   // of dynamic shared memory, as many as there may be
+};
+
 struct Program {
   const syntax::Module* module = nullptr;
   const syntax::Function* function = nullptr;
@@ -104,6 +111,7 @@ struct Program {
   std::uint32_t register_file_words = 0;
   std::vector<Constant> constants{};
   std::vector<SpecialRegister> specials{};
+  std::vector<SharedVariable> shared{};
   std::size_t static_shared_bytes = 0;  // without dynamic shared memory
   std::size_t dynamic_alignment = 1;    // alignment of dynamic shared memory
   std::size_t local_bytes = 0;

@@ -77,11 +77,10 @@ class Module {
   std::vector<emu::KernelHandle> kernels_;
 };
 
-/// Returns a kernel's C++ name: "void ns::saxpy<4>(int)".
-[[nodiscard]] std::string source_name(const std::string& name);
+using emu::source_name;
 
-/// Returns JSON with: kind, message, kernel, instruction, line, source, block, warp, lanes; for a
-/// race also the `other` access.
+/// Returns JSON with: kind, message, place, kernel, instruction, line, source, block, warp, lanes,
+/// count; for a race also the `other` access.
 [[nodiscard]] nlohmann::ordered_json to_json(const emu::Finding& finding);
 /// Returns JSON with: kind "mismatch", message, buffer, index, is, wanted, wrong, elements.
 [[nodiscard]] nlohmann::ordered_json to_json(const Mismatch& mismatch);

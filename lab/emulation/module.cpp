@@ -1,9 +1,6 @@
 // Loads the kernels of a PTX file, and finds them by name.
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
 
-#include <cxxabi.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -44,13 +41,6 @@ bool is_called(const std::string& kernel, const std::string& name) {
 }
 
 }  // namespace
-
-std::string source_name(const std::string& name) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> plain(
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
-  return status == 0 ? plain.get() : name;
-}
 
 Module::Module(const std::filesystem::path& path, std::size_t max_memory)
     : name_(io::escape(path.native())) {

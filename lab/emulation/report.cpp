@@ -10,7 +10,8 @@ namespace fovea::emulation {
 nlohmann::ordered_json to_json(const emu::Finding& finding) {
   nlohmann::ordered_json json = {{"kind", emu::name_of(finding.kind)},
                                  {"message", finding.message},
-                                 {"kernel", source_name(finding.kernel)},
+                                 {"place", finding.place},
+                                 {"kernel", finding.kernel},
                                  {"instruction", finding.instruction},
                                  {"line", finding.line},
                                  {"source", finding.source},
@@ -19,7 +20,7 @@ nlohmann::ordered_json to_json(const emu::Finding& finding) {
                                  {"lanes", finding.lanes},
                                  {"count", finding.count}};
   if (const auto& other = finding.other) {
-    json["other"] = {{"kernel", source_name(other->kernel)},
+    json["other"] = {{"kernel", other->kernel},
                      {"instruction", other->instruction},
                      {"line", other->line},
                      {"source", other->source},

@@ -31,6 +31,10 @@ enum class FindingKind : std::uint8_t {
 /// Returns the name of a kind, such as "out of bounds".
 std::string_view name_of(FindingKind kind);
 
+/// Returns the name of a symbol as in the source: "ns::saxpy<4>(int)" for a mangled C++ name, and
+/// any other name as it is.
+std::string source_name(const std::string& symbol);
+
 /// Earlier access with which the reported one conflicts.
 struct EarlierAccess {
   std::string kernel{};
@@ -43,8 +47,8 @@ struct EarlierAccess {
 
 struct Finding {
   FindingKind kind = FindingKind::kTrap;
-  std::string message;  // description, with addresses and values
-  std::string kernel{};
+  std::string message;        // description, with addresses and values
+  std::string kernel{};       // as in the source
   std::string instruction{};  // opcode
   int line = 0;               // line of the PTX
   std::string source{};       // "file.cuh:12", if the PTX has line information
@@ -52,6 +56,7 @@ struct Finding {
   int warp = -1;
   std::uint32_t lanes = 0;   // mask of the lanes concerned
   std::uint64_t global = 0;  // address in global memory that the finding is about; 0: none
+  std::string place{};       // element that it is about, such as "tile[17]", if that is known
   std::optional<EarlierAccess> other{};  // the other access of a race
   std::uint64_t count = 1;               // number of times that it was found at the same lines
 
