@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "emulator/machine/matrix_products.hpp"
+#include "emulator/machine/partial_values.hpp"
 #include "emulator/program/check_result.hpp"
 #include "emulator/program/lanes.hpp"
 #include "emulator/program/program.hpp"
@@ -244,6 +245,8 @@ class Warp {
   bool may_time_out = true;
   /// Products of the warpgroup, for the warp's rows.
   MatrixProducts products{};
+  /// Registers of which some bytes are initialised.
+  PartialValues partial_values{};
   /// Priority under Policy::kPriorities.
   std::uint64_t priority = 0;
 

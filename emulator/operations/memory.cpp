@@ -174,6 +174,17 @@ std::uint64_t load_element(const std::byte* from, std::size_t bytes) {
   }
 }
 
+// Keeps which bits of a loaded element were written, if some were.
+void keep_partial(Warp& warp, const LoadOrStore& access, Slot slot, int lane, std::uint64_t value,
+                  std::uint64_t written_bits) {
+  if (written_bits != 0) {
+    const std::uint64_t mask = ~std::uint64_t{0} >> (64U - access.register_bits);
+    const std::uint64_t extension =
+        access.extends_sign ? 0 : ~(~std::uint64_t{0} >> (64U - access.element_bits));
+    warp.partial_values.keep(slot, lane, value & mask, (written_bits | extension) & mask);
+  }
+}
+
 template <bool kIsReadOnly>
 Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
   const LoadOrStore access =
@@ -198,6 +209,9 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
           access.extends_sign ? sign_extend(value, access.element_bits) : value;
       if (is_all_written || memory.is_written(i * element, element)) {
         valid.at(i) |= lane_bit(lane);
+      } else if (op.list[i] != kNoSlot && element <= 8) [[unlikely]] {
+        keep_partial(warp, access, op.list[i], lane, values.at(i).lanes[lane],
+                     memory.written_bits(i * element, element));
       }
     }
   });
@@ -231,6 +245,15 @@ void check_overlapping_values(Warp& warp, const Op& op, Lanes lanes,
   }
 }
 
+// Marks the bytes of an element that were written of a value that was not written as a whole.
+void store_partial(const Warp& warp, int lane, const Memory& memory, std::size_t first,
+                   std::size_t bytes, Slot slot, std::uint64_t value) {
+  const std::uint64_t bits = warp.partial_values.written_bits(slot, lane, value);
+  for (std::size_t i = 0; i < bytes && bits != 0; ++i) {
+    memory.set_written(first + i, 1, (bits >> 8 * i & 0xFF) == 0xFF);
+  }
+}
+
 Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
   const LoadOrStore access = op.get<LoadOrStore>();
   warp.require_valid(access.address.slot, op, lanes, "the address");
@@ -253,11 +276,15 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
     places.at(static_cast<std::size_t>(lane)) = memory;
     for (std::size_t i = 0; i < access.count; ++i) {
       const bool is_valid = (valid.at(i) >> static_cast<unsigned>(lane) & 1U) != 0;
-      if (!is_valid && memory.allocation != nullptr) [[unlikely]] {
-        report_uninitialized_store(warp, op, lane_bit(lane), address + i * element);
-      }
       std::memcpy(memory.bytes + i * element, &values.at(i).lanes[lane], element);
       memory.set_written(i * element, element, is_valid);
+      if (!is_valid) [[unlikely]] {
+        store_partial(warp, lane, memory, i * element, element, op.list[i],
+                      values.at(i).lanes[lane]);
+        if (memory.allocation != nullptr && !memory.is_written(i * element, element)) {
+          report_uninitialized_store(warp, op, lane_bit(lane), address + i * element);
+        }
+      }
     }
   });
   for_each_lane(lanes, [&](int lane) {

@@ -91,5 +91,5 @@ def test_json_has_the_names_of_places_and_kernels(emulate):
     assert {race["source"], race["other"]["source"]} == {f"/code/my kernels/sums.cu:{line}" for line in (12, 14)}
     unwritten = SOURCE_LINES.replace("st.shared.u32 [%r4], %r1;", "")
     (finding,) = (each for each in emulate(unwritten, LAUNCH, code=1)["found"][0]["findings"] if "buffer" not in each)
-    assert finding["kind"] == "uninitialised" and finding["place"] == "x[0, 0]"
+    assert finding["kind"] == "uninitialised" and re.fullmatch(r"x\[[0246], 0\]", finding["place"])
     assert finding["count"] == 128
