@@ -186,8 +186,13 @@ function(fovea_library name)
   if(name IN_LIST FOVEA_PARSING_FOLDERS)
     target_compile_definitions(fovea_${name} PRIVATE _GLIBCXX_ASSERTIONS)
   endif()
-  # With sanitizers, only the libraries that compute are optimised; for others, optimisation takes longer than it saves.
-  if(FOVEA_SANITIZE AND name MATCHES "^(core|text|ops|image|cpu|quantize|search)$")
+  # With sanitizers, only the libraries that compute are optimised, and without them, those that call others are less:
+  # for these, optimisation takes longer than it saves.
+  set(little "api|pipeline|collection|hub")
+  if(FOVEA_SANITIZE)
+    set(little "core|text|ops|image|cpu|quantize|search")
+  endif()
+  if(name MATCHES "^(${little})$")
     target_compile_options(fovea_${name} PRIVATE -O1)
   endif()
 endfunction()
@@ -202,8 +207,7 @@ endfunction()
 
 # fovea_test(<folder> [libraries...] [ASAN <filter>] [TSAN <filter>]): adds a GoogleTest program <folder>_test of
 # tests/<folder>/*.cpp. Builds with a sanitizer run the tests that match the filter ("*": all). The default of ASAN is
-# all tests, and that of TSAN none, for programs without threads, which the target `unit_tests` then leaves out. Unless
-# FOVEA_TEST_ALL is set, it also leaves out programs that are not in FOVEA_SANITIZED_TESTS.
+# all tests, and that of TSAN none, for programs without threads, which the target `unit_tests` then leaves out.
 function(fovea_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "ASAN;TSAN" "")
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
@@ -225,9 +229,6 @@ function(fovea_test name)
     set_target_properties(${name}_test PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
   if(FOVEA_SANITIZE MATCHES thread AND NOT arg_TSAN)
-    return()
-  endif()
-  if(FOVEA_SANITIZE AND NOT FOVEA_TEST_ALL AND NOT name IN_LIST FOVEA_SANITIZED_TESTS)
     return()
   endif()
   set(filter "")

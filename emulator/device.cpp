@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <random>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +18,7 @@
 #include "emulator/machine/scheduler.hpp"
 #include "emulator/operations/memory.hpp"
 #include "emulator/operations/operations.hpp"
+#include "emulator/program/address_space.hpp"
 #include "emulator/program/program.hpp"
 #include "emulator/syntax/limits.hpp"
 #include "emulator/syntax/module.hpp"
@@ -27,10 +31,54 @@ constexpr std::array<std::uint32_t, 3> kMaxBlocks = {(1U << 31U) - 1, 65535, 655
 constexpr std::uint32_t kMaxThreads = 1024;
 constexpr std::uint32_t kMaxClusterBlocks = 8;
 
-struct LoadedModule {
-  std::unique_ptr<syntax::Module> module;
-  std::deque<Program> programs;
+struct LoadedModule;
+
+// A kernel, which is decoded when it is first needed. Copies of a device share it.
+struct LoadedKernel {
+  const LoadedModule* module = nullptr;
+  const syntax::Function* function = nullptr;
+  mutable std::mutex mutex{};
+  mutable std::unique_ptr<const Program> program{};
 };
+
+struct LoadedModule {
+  explicit LoadedModule(std::string_view ptx, std::size_t max_bytes)
+      : text(ptx), memory(max_bytes) {
+    memory.add(text.size(), 1);
+    module = syntax::parse(text, memory);
+  }
+
+  std::string text;
+  mutable std::mutex memory_mutex{};
+  mutable syntax::MemoryCharge memory;
+  syntax::Module module{};
+  GlobalAddresses addresses{};
+  std::deque<LoadedKernel> kernels{};
+};
+
+const LoadedKernel& loaded(const KernelHandle& kernel) {
+  return *static_cast<const LoadedKernel*>(kernel.program);
+}
+
+// Returns the kernel's program. Throws Error, with the line, if the kernel is not supported.
+const Program& program_of(const KernelHandle& handle) {
+  const LoadedKernel& kernel = loaded(handle);
+  const std::scoped_lock lock(kernel.mutex);
+  if (kernel.program == nullptr) {
+    const LoadedModule& module = *kernel.module;
+    const std::scoped_lock memory_lock(module.memory_mutex);
+    const std::size_t before = module.memory.bytes();
+    try {
+      kernel.program = std::make_unique<const Program>(decode(module.module, *kernel.function,
+                                                              module.addresses, &find_operation,
+                                                              module.memory));
+    } catch (...) {
+      module.memory.return_to(before);
+      throw;
+    }
+  }
+  return *kernel.program;
+}
 
 // Returns the product of three sizes, saturated at the largest 64-bit number.
 std::uint64_t product(const std::array<std::uint32_t, 3>& sizes) {
@@ -76,7 +124,7 @@ void check_size_limit(const syntax::Function& function, std::string_view name,
 }
 
 void check_launch(const Launch& launch) {
-  const Program& program = *static_cast<const Program*>(launch.kernel.program);
+  const Program& program = program_of(launch.kernel);
   const syntax::Function& function = *program.function;
   const LaunchConfig& config = launch.config;
   const std::uint64_t threads = product(config.block);
@@ -120,7 +168,7 @@ void check_launch(const Launch& launch) {
 }
 
 std::size_t shared_bytes_per_block(const Launch& launch) {
-  const Program& program = *static_cast<const Program*>(launch.kernel.program);
+  const Program& program = program_of(launch.kernel);
   const std::size_t bytes = syntax::align_up(kReservedSharedBytes + program.static_shared_bytes,
                                              program.dynamic_alignment) +
                             launch.config.dynamic_shared_bytes;
@@ -137,7 +185,7 @@ std::size_t host_bytes_of_launch(const Launch& launch, const RunOptions& options
   constexpr std::size_t kHostBytesPerSharedByte = 16;
   constexpr std::size_t kHostBytesPerLocalByte = 2;
   constexpr std::size_t kTensorMemoryBytes = std::size_t{1} << 20U;
-  const Program& program = *static_cast<const Program*>(launch.kernel.program);
+  const Program& program = program_of(launch.kernel);
   const std::uint64_t threads = product(launch.config.block);
   const std::size_t block_bytes =
       shared_bytes_per_block(launch) * kHostBytesPerSharedByte +
@@ -150,12 +198,39 @@ std::size_t host_bytes_of_launch(const Launch& launch, const RunOptions& options
   return block_bytes * resident_blocks + 2 * launch.parameters.size();
 }
 
+// Writes a variable's initial value; zeros for elements without one.
+void initialize(GlobalMemory& memory, const LoadedModule& module, syntax::Variable& variable,
+                std::uint64_t address) {
+  Allocation& allocation = *memory.find(address, variable.bytes);
+  variable.initial.resize(variable.bytes);
+  allocation.bytes = std::exchange(variable.initial, {});
+  std::ranges::fill(allocation.is_written, std::uint8_t{1});
+  for (const syntax::Relocation& relocation : variable.relocations) {
+    const syntax::Function* const function = module.module.find_function(relocation.symbol);
+    const auto target =
+        module.addresses.find(function != nullptr ? function->name : relocation.symbol);
+    if (target == module.addresses.end()) {
+      if (function != nullptr) {
+        continue;  // a function of another module: 0 is the address of none
+      }
+      throw Error(fmt::format("line {}: unsupported initial value: the address of {}",
+                              relocation.line, relocation.symbol));
+    }
+    const std::uint64_t value =
+        (target->second + static_cast<std::uint64_t>(relocation.addend)) >> relocation.shift;
+    for (std::size_t i = 0; i < relocation.bytes; ++i) {
+      allocation.bytes[relocation.offset + i] = static_cast<std::byte>(value >> (8 * i));
+    }
+  }
+}
+
 }  // namespace
 
 struct Device::Impl {
   GlobalMemory memory;
   std::vector<std::shared_ptr<const LoadedModule>> modules;  // shared between copies of the device
-  std::size_t module_bytes = 0;      // size of all modules, without the variables in `memory`
+  std::size_t variable_bytes = 0;    // size of the variables, which modules and memory count
+  std::uint64_t functions = 0;       // number of functions that have an address
   std::uint64_t launched_grids = 0;  // number of grids launched so far
 };
 
@@ -195,40 +270,59 @@ void Device::read(std::span<std::byte> bytes, std::uint64_t address) const {
       static_cast<std::ptrdiff_t>(bytes.size()), bytes.begin());
 }
 
-std::vector<KernelHandle> Device::load(std::string_view ptx, std::size_t max_bytes) {
-  const auto loaded = std::make_shared<LoadedModule>(LoadedModule{
-      .module = std::make_unique<syntax::Module>(syntax::parse(ptx, max_bytes)), .programs = {}});
-  std::map<std::string, std::uint64_t, std::less<>> addresses;
+std::vector<KernelHandle> Device::load(std::string_view ptx, std::size_t max_bytes, Decode when) {
+  const auto loaded = std::make_shared<LoadedModule>(ptx, max_bytes);
   std::size_t variables = 0;  // total size of the variables
-  for (syntax::Variable& variable : loaded->module->variables) {
-    if (variable.space == syntax::Space::kGlobal || variable.space == syntax::Space::kConstant) {
-      const std::uint64_t address =
-          impl_->memory.allocate(variable.bytes, std::max<std::size_t>(variable.alignment, 256));
-      addresses.emplace(variable.name, address);
+  for (const syntax::Variable& variable : loaded->module.variables) {
+    if ((variable.space == syntax::Space::kGlobal || variable.space == syntax::Space::kConstant) &&
+        variable.refusal.empty()) {
+      loaded->addresses.emplace(
+          variable.name,
+          impl_->memory.allocate(variable.bytes, std::max<std::size_t>(variable.alignment, 256)));
       variables += variable.bytes;
-      Allocation& memory = *impl_->memory.find(address, variable.bytes);
-      variable.initial.resize(variable.bytes);  // zeros for elements without an initial value
-      memory.bytes = std::exchange(variable.initial, {});
-      std::ranges::fill(memory.is_written, std::uint8_t{1});
+    }
+  }
+  for (const auto& [name, function] : loaded->module.functions) {
+    if (function.is_defined) {
+      loaded->addresses.emplace(name, kCodeWindow + kCodeBytes * impl_->functions++);
+    }
+  }
+  for (syntax::Variable& variable : loaded->module.variables) {
+    if (const auto address = loaded->addresses.find(variable.name);
+        address != loaded->addresses.end()) {
+      initialize(impl_->memory, *loaded, variable, address->second);
     }
   }
   std::vector<KernelHandle> kernels;
-  for (const syntax::Function& function : loaded->module->kernels) {
-    loaded->programs.push_back(decode(*loaded->module, function, addresses, &find_operation));
-    kernels.push_back({.name = function.name, .program = &loaded->programs.back()});
+  for (const syntax::Function& function : loaded->module.kernels) {
+    LoadedKernel& kernel = loaded->kernels.emplace_back();
+    kernel.module = loaded.get();
+    kernel.function = &function;
+    kernels.push_back({.name = function.name, .program = &loaded->kernels.back()});
     for (const syntax::Variable& parameter : function.parameters) {
       kernels.back().parameters.push_back(
           {.name = parameter.name, .offset = parameter.offset, .bytes = parameter.bytes});
     }
+    if (when == Decode::kAtOnce) {
+      static_cast<void>(program_of(kernels.back()));
+    }
   }
-  impl_->module_bytes +=
-      loaded->module->memory_bytes - 2 * variables;  // `memory` counts the variables
+  impl_->variable_bytes += 2 * variables;  // `memory` counts the variables
   impl_->modules.push_back(loaded);
   return kernels;
 }
 
+void Device::decode(const KernelHandle& kernel) const {
+  static_cast<void>(program_of(kernel));
+}
+
 std::size_t Device::host_bytes() const {
-  return impl_->module_bytes + 2 * impl_->memory.bytes();  // data and initialisation flags
+  std::size_t bytes = 2 * impl_->memory.bytes();  // data and initialisation flags
+  for (const auto& module : impl_->modules) {
+    const std::scoped_lock lock(module->memory_mutex);
+    bytes += module->memory.bytes();
+  }
+  return bytes - impl_->variable_bytes;
 }
 
 std::size_t Device::host_bytes_of_run(std::span<const Launch> launches,
@@ -247,16 +341,20 @@ std::size_t Device::host_bytes_of_run(std::span<const Launch> launches,
 Report Device::run(std::span<const Launch> launches, const RunOptions& options) {
   std::mt19937_64 random(options.seed);
   std::deque<Grid> grids;
+  const bool orders_clusters = std::ranges::any_of(launches, [](const Launch& launch) {
+    return static_cast<const Program*>(launch.kernel.program)->orders_clusters;
+  });
   races::RunRaces races({.tensor_fences = options.check_tensor_fences,
                          .init_fences = options.check_init_fences,
-                         .ordered_ends = options.check_relaxed_ends});
+                         .ordered_ends = options.check_relaxed_ends,
+                         .orders_clusters = orders_clusters});
   Report report;
   FindingLog log(options, report);
   impl_->memory.clear_shadows();
   Tracer tracer(options.trace, &passes_of_access);
   for (const Launch& launch : launches) {
     check_launch(launch);
-    const Program& program = *static_cast<const Program*>(launch.kernel.program);
+    const Program& program = program_of(launch.kernel);
     const Grid* const previous = grids.empty() ? nullptr : &grids.back();
     grids.push_back(
         Grid{.program = &program,

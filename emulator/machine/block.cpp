@@ -17,8 +17,6 @@ Block::Block(Cluster& cluster, std::uint32_t rank, std::array<std::uint32_t, 3> 
       index_(index) {
   const Grid& grid = grid_;
   const std::uint32_t threads = grid.threads[0] * grid.threads[1] * grid.threads[2];
-  local.resize(std::size_t{threads} * grid.program->local_bytes);
-  is_local_written.resize(local.size());
   for (std::uint32_t first = 0; first < threads; first += kLanes) {
     const std::uint32_t count = std::min<std::uint32_t>(kLanes, threads - first);
     const Lanes lanes = count == kLanes ? kAllLanes : (Lanes{1} << count) - 1;
@@ -53,6 +51,26 @@ void Block::end_warp() {
   }
 }
 
+void Barrier::complete_votes() {
+  if (has_votes) {
+    constexpr std::int64_t kKept = 64;  // a warp is late by one generation at most, or two
+    results[generation] = votes;
+    results.erase(results.begin(), results.lower_bound(generation - kKept));
+    votes = {};
+    has_votes = false;
+  }
+}
+
+// Tells the race detector of warps all of whose lanes have come to the barrier, but apart.
+void Block::meet_lanes(const Barrier& barrier) {
+  for (std::size_t i = 0; i < barrier.arrived_lanes.size(); ++i) {
+    const Warp& warp = warps_[i];
+    if (barrier.arrived_lanes[i] != 0 && (warp.live_lanes() & ~barrier.arrived_lanes[i]) == 0) {
+      cluster_.races()->meet_lanes(warp.actor());
+    }
+  }
+}
+
 void Block::release_barriers() {
   for (Barrier& barrier : barriers) {
     const std::uint32_t expected =
@@ -60,12 +78,16 @@ void Block::release_barriers() {
     if (barrier.arrived_threads > 0 && barrier.arrived_threads >= expected) {
       barrier.arrived_threads = 0;
       barrier.expected_threads = 0;
+      barrier.complete_votes();
       ++barrier.generation;
       if (cluster_.races() != nullptr) {
         cluster_.races()->release(barrier.sync_point);
+        meet_lanes(barrier);
       }
+      barrier.arrived_lanes.clear();
     }
   }
+  cluster_.release_barrier();
 }
 
 }  // namespace emu

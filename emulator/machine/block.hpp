@@ -20,13 +20,31 @@ namespace emu {
 
 class Cluster;
 
-/// Barrier of a block, for bar.sync and bar.arrive.
+/// Predicates of the threads at a barrier, for bar.red.
+struct BarrierVotes {
+  std::uint32_t count = 0;  // number of threads whose predicate holds
+  bool all = true;
+
+  void add(std::uint32_t holding, std::uint32_t threads) {
+    count += holding;
+    all = all && holding == threads;
+  }
+};
+
+/// Barrier of a block, for bar.sync, bar.red and bar.arrive.
 struct Barrier {
   std::uint32_t arrived_threads = 0;  // threads that have arrived
   std::uint32_t expected_threads =
       0;  // thread count that the first arrival gave; 0: all threads that have not exited
   std::int64_t generation = 0;
   races::SyncPoint sync_point{};
+  std::vector<Lanes> arrived_lanes{};  // by warp, if lanes have arrived apart
+  BarrierVotes votes{};
+  bool has_votes = false;
+  std::map<std::int64_t, BarrierVotes> results{};  // votes of completed generations with any
+
+  /// Keeps the votes as the generation's result.
+  void complete_votes();
 };
 
 class Block {
@@ -54,14 +72,13 @@ class Block {
 
   std::vector<std::byte> shared{};
   std::vector<std::uint8_t> is_shared_written{};  // per byte: 0, 1 or kMbarrierMark
-  std::vector<std::byte> local{};  // local memory of the threads, one after the other
-  std::vector<std::uint8_t> is_local_written{};
   std::array<Barrier, 16> barriers{};
   races::SharedShadow shadow{};
   races::LaneShadow lane_shadow{};
   races::LaneShadow byte_lane_shadow{0};  // of accesses to less than a word
   /// The warps of the block that have accessed its shared memory, for the race detector.
   [[nodiscard]] races::LaneLookup lane_lookup() const;
+  races::Locations locations{};
   std::map<std::uint32_t, Mbarrier> mbarriers{};  // keyed by the offset in shared memory
   TensorMemory tensor{};
   std::uint32_t free_registers = 0;     // registers that warps have released with setmaxnreg
@@ -69,6 +86,8 @@ class Block {
   std::uint32_t start_delay = 0;        // turns until the block starts
 
  private:
+  void meet_lanes(const Barrier& barrier);
+
   Cluster& cluster_;
   Grid& grid_;
   std::uint32_t rank_;

@@ -108,11 +108,14 @@ void Cluster::check_tensor_memory(const Block& block) {
 }
 
 void Cluster::release_barrier() {
+  if (arrived_threads == 0) {
+    return;
+  }
   std::uint32_t live = 0;
   for (const Block& block : blocks_) {
     live += block.live_threads();
   }
-  if (arrived_threads > 0 && arrived_threads >= live) {
+  if (arrived_threads >= live) {
     arrived_threads = 0;
     ++generation;
     sync_point.complete();

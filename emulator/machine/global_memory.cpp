@@ -54,6 +54,7 @@ std::size_t GlobalMemory::bytes() const {
 void GlobalMemory::clear_shadows() {
   for (auto& [address, allocation] : allocations_) {
     allocation.shadow = {};
+    allocation.locations = {};
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emulator/races/global_shadow.hpp"
+#include "emulator/races/races.hpp"
 
 namespace emu {
 
@@ -16,6 +17,7 @@ struct Allocation {
   std::vector<std::byte> bytes{};
   std::vector<std::uint8_t> is_written{};  // per byte: 0 or 1
   races::GlobalShadow shadow{};
+  races::Locations locations{};
 
   [[nodiscard]] bool contains(std::uint64_t first, std::size_t count) const {
     const std::uint64_t offset = first - address;

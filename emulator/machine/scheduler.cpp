@@ -55,6 +55,8 @@ std::string wait_text(const Split& split, Warp& warp) {
           split.wait_detail, block.tensor.text());
     case WaitFor::kTensorMoves:
       return ", waits for its pending loads or stores of tensor memory";
+    case WaitFor::kLanes:
+      return fmt::format(", waits for lanes {:#010x} of its warp", split.wait_detail);
     case WaitFor::kNothing:
       break;
   }
@@ -285,6 +287,31 @@ void Scheduler::stop_at(const Runnable& runnable, FindingKind kind, std::string 
              split.lanes, std::move(message));
 }
 
+// Stops if lanes wait at a warp-wide instruction for others that cannot come, since these wait
+// where the lanes would join them.
+void Scheduler::stop_at_missing_lanes() const {
+  for (const Runnable& runnable : runnable_) {
+    Warp& warp = *runnable.warp;
+    const Split& split = warp.splits()[runnable.split];
+    if (!split.is_blocked || split.wait_for != WaitFor::kLanes) {
+      continue;
+    }
+    Lanes elsewhere = 0;  // lanes that wait for something else
+    for (std::size_t i = 0; i < warp.splits().size(); ++i) {
+      const Split& other = warp.splits()[i];
+      if (warp.can_run(i) && other.wait_for != WaitFor::kLanes) {
+        elsewhere |= other.lanes;
+      }
+    }
+    const Lanes live = split.wait_detail & warp.live_lanes();
+    if ((live & elsewhere) == 0) {
+      stop_at(runnable, FindingKind::kDivergent,
+              fmt::format("the mask names the live lanes {:#010x}, but lanes {:#010x} execute it",
+                          live, split.lanes));
+    }
+  }
+}
+
 void Scheduler::stop_deadlocked() const {
   for (const auto& cluster : resident_clusters_) {
     if (runnable_.empty() && !cluster->async_works().empty()) {
@@ -293,6 +320,7 @@ void Scheduler::stop_deadlocked() const {
                        "its asynchronous work never completes");
     }
   }
+  stop_at_missing_lanes();
   constexpr std::size_t kMaxListed = 16;
   std::string waiting;
   for (std::size_t i = 0; i < std::min(runnable_.size(), kMaxListed); ++i) {

@@ -36,6 +36,7 @@ class Scheduler {
   [[nodiscard]] bool is_skipped(const Runnable& runnable) const;
   [[nodiscard]] bool chance(unsigned one_in) { return random_() % one_in == 0; }
   [[noreturn]] void stop_at(const Runnable& runnable, FindingKind kind, std::string message) const;
+  void stop_at_missing_lanes() const;
   [[noreturn]] void stop_deadlocked() const;
 
   std::deque<Grid>& grids_;

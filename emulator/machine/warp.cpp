@@ -78,7 +78,10 @@ Warp::Warp(Block& block, int index, Lanes lanes)
       races_(block.cluster().races()),
       actor_(races_ == nullptr ? 0 : races_->warp(block.rank(), static_cast<unsigned>(index))),
       live_(lanes),
-      register_file_(block.grid().program->register_file_words) {
+      register_file_(block.grid().program->register_file_words),
+      local_(block.grid().program->local_bytes),
+      executing_(block.grid().program->functions.size()) {
+  cluster_arrivals.fill(-1);
   intervals_.now = static_cast<races::Interval>(index) << races::kIntervalBits;
   begin_interval();
   splits_.push_back(Split{.lanes = lanes});
@@ -88,6 +91,8 @@ Warp::Warp(Block& block, int index, Lanes lanes)
         constant.value + (constant.is_shared_address ? block.shared_base() : 0);
     if (constant.bits == 1) {
       write_predicate(constant.slot, value != 0 ? kAllLanes : 0, kAllLanes, kAllLanes);
+    } else if (constant.bits == 8) {
+      fill(constant.slot, static_cast<std::uint8_t>(value), kAllLanes);
     } else if (constant.bits == 16) {
       fill(constant.slot, static_cast<std::uint16_t>(value), kAllLanes);
     } else if (constant.bits == 32) {
@@ -185,8 +190,10 @@ int Warp::run_split(std::size_t split, int limit) {
     } else if (op.flow == Flow::kBranch) {
       branch(op, lanes);
       run_fragment();
-    } else {
+    } else if (op.flow == Flow::kExit) {
       exit_lanes(lanes);
+    } else {
+      transfer(op, lanes);
     }
     if (!can_run(current_)) {
       return done;
@@ -245,42 +252,64 @@ void Warp::branch(const Op& op, Lanes taken) {
     return;
   }
   ++active_split.operation;
-  if (taken == 0) {
-    return;
+  if (taken != 0) {
+    diverge(op, std::array{Way{active_split.operation, remaining}, Way{op.target, taken}});
   }
-  // The lanes diverge. If they reconverge before this split joins its parent, this split waits
-  // there for both parts.
-  Split other{.operation = op.target,
-              .lanes = taken,
-              .parent = active_split.parent,
-              .join = active_split.join};
-  active_split.lanes = remaining;
-  if (op.join >= 0 && op.join != active_split.join) {
-    Split first = active_split;
-    const auto parent = static_cast<std::int32_t>(current_);
-    active_split.operation = op.join;
-    active_split.lanes = 0;
-    active_split.awaited_splits = 2;
-    first.parent = other.parent = parent;
-    first.join = other.join = op.join;
-    split_fragments(first, other);
-    splits_.push_back(first);
-    splits_.push_back(other);
-    current_ = splits_.size() - 2;
-    join_if_reconverged();  // a side of the branch may begin at the point of reconvergence
-    current_ = splits_.size() - 1;
-    join_if_reconverged();
-    current_ = static_cast<std::size_t>(parent);
-    return;
+}
+
+// If the lanes reconverge before the split joins its parent, the split waits there for all parts.
+void Warp::diverge(const Op& op, std::span<const Way> ways) {
+  const std::size_t active = current_;
+  const bool waits = op.join >= 0 && op.join != splits_[active].join;
+  Split part{.parent = splits_[active].parent,
+             .join = splits_[active].join,
+             .fragment = splits_[active].fragment,
+             .frame = splits_[active].frame};
+  std::array<std::size_t, kLanes + 1> parts{};
+  std::size_t count = 0;
+  if (waits) {
+    Split& parent = splits_[active];
+    parent.operation = op.join;
+    parent.lanes = 0;
+    parent.awaited_splits = static_cast<std::int32_t>(ways.size());
+    part.parent = static_cast<std::int32_t>(active);
+    part.join = op.join;
   }
-  split_fragments(active_split, other);
-  if (other.parent >= 0) {
-    ++splits_[static_cast<std::size_t>(other.parent)].awaited_splits;
+  const races::Fragments::Id whole = part.fragment;
+  for (const Way& way : ways) {
+    part.operation = way.operation;
+    part.lanes = way.lanes;
+    part.fragment = create_fragment(whole);
+    if (count == 0 && !waits) {
+      splits_[active] = part;
+      parts.at(count++) = active;
+      continue;
+    }
+    if (!waits && part.parent >= 0) {
+      ++splits_[static_cast<std::size_t>(part.parent)].awaited_splits;
+    }
+    parts.at(count++) = add_split(part);
   }
-  splits_.push_back(other);
-  const std::size_t current_index = std::exchange(current_, splits_.size() - 1);
-  join_if_reconverged();  // the target may be the point of reconvergence
-  current_ = current_index;
+  for (std::size_t i = waits ? 0 : 1; i < count; ++i) {
+    current_ = parts.at(i);
+    join_if_reconverged();  // a way may begin at the point of reconvergence
+  }
+  current_ = active;
+}
+
+std::size_t Warp::add_split(Split split) {
+  if (splits_.size() >= searched_splits_) {
+    const auto ended = std::ranges::find_if(splits_, [&](const Split& other) {
+      return other.lanes == 0 && other.awaited_splits == 0;
+    });
+    if (ended != splits_.end()) {
+      *ended = std::move(split);
+      return static_cast<std::size_t>(ended - splits_.begin());
+    }
+    searched_splits_ = 2 * splits_.size();
+  }
+  splits_.push_back(std::move(split));
+  return splits_.size() - 1;
 }
 
 void Warp::join_if_reconverged() {
@@ -299,11 +328,19 @@ void Warp::join_if_reconverged() {
 void Warp::release_parent(std::int32_t parent) {
   while (parent >= 0) {
     Split& ancestor = splits_[static_cast<std::size_t>(parent)];
-    if (--ancestor.awaited_splits > 0 || ancestor.lanes != 0) {
+    if (--ancestor.awaited_splits > 0) {
       break;
     }
+    if (ancestor.lanes != 0) {
+      if (ancestor.operation != ancestor.join) {
+        break;
+      }
+      // The split has waited for a call just before the point of reconvergence.
+      splits_[static_cast<std::size_t>(ancestor.parent)].lanes |= ancestor.lanes;
+      ancestor.lanes = 0;
+    }
     join_fragment(ancestor);
-    parent = ancestor.parent;  // all lanes of the split have exited
+    parent = ancestor.parent;
   }
   // Frees splits that have ended.
   while (splits_.size() > 1 && splits_.back().lanes == 0 && splits_.back().awaited_splits == 0) {
@@ -326,13 +363,9 @@ void Warp::exit_lanes(Lanes lanes) {
   }
 }
 
-// Records in the race detector that the lanes of a split diverge.
-void Warp::split_fragments(Split& first, Split& second) {
-  notify_races([&](races::ClusterRaces& races, races::Actor actor) {
-    const races::Fragments::Id whole = first.fragment;
-    first.fragment = races.create_fragment(actor, whole);
-    second.fragment = races.create_fragment(actor, whole);
-  });
+// Records in the race detector that lanes diverge.
+races::Fragments::Id Warp::create_fragment(races::Fragments::Id whole) {
+  return races_ == nullptr ? whole : races_->create_fragment(actor_, whole);
 }
 
 void Warp::join_fragment(const Split& split) {

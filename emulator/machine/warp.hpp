@@ -8,10 +8,13 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "emulator/machine/call_frame.hpp"
+#include "emulator/machine/local_memory.hpp"
 #include "emulator/machine/matrix_products.hpp"
 #include "emulator/machine/partial_values.hpp"
 #include "emulator/program/check_result.hpp"
@@ -37,6 +40,7 @@ enum class WaitFor : std::uint8_t {
   kRegisters,         // setmaxnreg; `wait_detail` is the number of registers per thread
   kTensorAllocation,  // `wait_detail` columns of tensor memory, or the other block of the pair
   kTensorMoves,       // loads or stores of tensor memory
+  kLanes,             // other lanes of the warp; `wait_detail` is the mask
 };
 
 /// Lanes of a warp that are at the same operation.
@@ -53,6 +57,14 @@ struct Split {
   WaitFor wait_for = WaitFor::kNothing;
   std::uint32_t wait_detail = 0;
   races::Fragments::Id fragment = 0;
+  std::shared_ptr<const CallFrame> frame{};  // of the function that the lanes execute; null: kernel
+};
+
+/// Lanes that wait at a warp-wide instruction for others that its mask names.
+struct LaneMeeting {
+  const Op* op = nullptr;  // the instruction; null: any bar.warp.sync
+  Lanes mask = 0;
+  Lanes arrived = 0;
 };
 
 /// A copy from global to shared memory that a lane has started (cp.async).
@@ -174,6 +186,21 @@ class Warp {
   [[nodiscard]] Lanes valid(Slot slot) const { return register_file_[slot - kHeaderWords]; }
   void set_valid(Slot slot, Lanes valid) { register_file_[slot - kHeaderWords] = valid; }
 
+  [[nodiscard]] LocalMemory& local() { return local_; }
+  /// Address in local memory of the frame of the function that a lane of the current split executes.
+  [[nodiscard]] std::size_t frame_base(int lane) {
+    const CallFrame* const frame = current().frame.get();
+    return frame == nullptr ? 0 : frame->base[static_cast<std::size_t>(lane)];
+  }
+  /// Reads a lane's argument of at most 8 bytes of a call that the current split executes.
+  struct Argument {
+    std::uint64_t value = 0;
+    bool is_valid = false;
+  };
+  [[nodiscard]] Argument read_argument(const PassedValue& argument, int lane);
+  /// Writes a lane's result of a call that the current split executes.
+  void write_result(const PassedValue& result, int lane, std::uint64_t value);
+
   /// Actor number in the cluster, for the race detector.
   [[nodiscard]] races::Actor actor() const { return actor_; }
   /// Null if the run does not detect races.
@@ -238,8 +265,11 @@ class Warp {
   std::size_t tensor_loads = 0;  // number of loads among them
   /// Registers per thread, which setmaxnreg changes.
   std::uint32_t registers;
-  /// Phase of barrier.cluster at which the warp has arrived and not yet waited; -1: none.
-  std::int64_t cluster_arrival = -1;
+  /// Phase of barrier.cluster at which each lane has arrived and not yet waited; -1: none.
+  std::array<std::int64_t, kLanes> cluster_arrivals;
+  /// Lanes that wait at warp-wide instructions, and those that have met and not yet gone on.
+  std::vector<LaneMeeting> meetings{};
+  Lanes met_lanes = 0;
   /// mbarrier.try_wait may return before the phase completes. It does so at most once between
   /// waits, so that a deadlock is detected.
   bool may_time_out = true;
@@ -263,10 +293,40 @@ class Warp {
   /// memory.
   void check_pending_loads(const Op& op, Lanes lanes) const;
   void branch(const Op& op, Lanes taken);
+  /// Lanes of a split that continue at an operation.
+  struct Way {
+    std::int32_t operation = 0;
+    Lanes lanes = 0;
+  };
+  /// Splits the lanes of the current split, which meet again at the operation's join.
+  void diverge(const Op& op, std::span<const Way> ways);
+  void branch_indirectly(const Op& op, Lanes lanes);
+  /// Executes an operation that calls or returns, or branches to one of many targets.
+  void transfer(const Op& op, Lanes lanes);
+  void call(const Op& op, Lanes lanes);
+  [[nodiscard]] std::int32_t called_function(const Op& op, const Call& call, Lanes lanes,
+                                             Lanes& same) const;
+  std::shared_ptr<const CallFrame> push_frame(const Op& op, const Call& call, std::int32_t number,
+                                              std::shared_ptr<const CallFrame> caller, Lanes lanes);
+  void grow_stack(const Op& op, const FunctionCode& function, CallFrame& frame, Lanes lanes);
+  void return_lanes(Lanes lanes);
+  void restore_registers(const FunctionCode& function, const CallFrame& frame, Lanes lanes);
+  std::byte* register_bytes(Slot slot, std::size_t bytes, int lane);
+  /// Bytes of each lane's value, and whether they are initialised.
+  struct PassedBytes {
+    std::vector<std::byte> bytes{};
+    std::vector<std::uint8_t> is_written{};
+  };
+  [[nodiscard]] PassedBytes read_passed(const PassedValue& value, const CallFrame* frame,
+                                        Lanes lanes);
+  void write_passed(const PassedValue& value, const CallFrame* frame, const PassedBytes& passed,
+                    Lanes lanes);
+  /// Adds a split in the place of one that has ended, or behind all; returns its number.
+  std::size_t add_split(Split split);
   void exit_lanes(Lanes lanes);
   void join_if_reconverged();
   void release_parent(std::int32_t parent);
-  void split_fragments(Split& first, Split& second);
+  races::Fragments::Id create_fragment(races::Fragments::Id whole);
   void join_fragment(const Split& split);
   void run_fragment();
   void report_uninitialized(const Op& op, Lanes lanes, std::string_view what) const;
@@ -280,7 +340,10 @@ class Warp {
   Lanes live_;
   std::size_t current_ = 0;
   std::vector<Split> splits_;
+  std::size_t searched_splits_ = 64;  // number of splits from which ended ones are looked for
   std::vector<std::uint32_t> register_file_;
+  LocalMemory local_;
+  std::vector<Lanes> executing_;  // lanes that execute each function of the program
 };
 
 }  // namespace emu

@@ -112,9 +112,10 @@ void check_shared(const Warp& warp, const Op& op, Lanes lanes, const races::View
 // Ends the run if another lane has accessed the same shared memory since the warp's lanes last
 // synchronised.
 void check_lane(Warp& warp, const Op& op, int lane, bool is_write, std::uint64_t offset,
-                std::size_t bytes) {
+                std::size_t bytes, bool is_strong = false) {
   const Block& block = warp.block();
-  const auto conflict = block.lane_shadow.find(warp.intervals(), lane, is_write, offset, bytes);
+  const auto conflict =
+      block.lane_shadow.find(warp.intervals(), lane, is_write, offset, bytes, is_strong);
   if (conflict.has_value()) {
     const std::string other = conflict->lane < 0 ? std::string("other lanes have")
                                                  : fmt::format("lane {} has", conflict->lane);
@@ -143,21 +144,15 @@ void check_global(const Warp& warp, const Op& op, Lanes lanes, const races::View
 
 }  // namespace
 
-void Accesses::check_read(bool is_read_only) {
+void Accesses::check_read(bool is_read_only, races::Scope scope) {
   if (count_ > 0) {
-    check(false, races_->view(warp_.actor(), operation_number(warp_, op_), is_read_only));
+    check(false, races_->view(warp_.actor(), operation_number(warp_, op_), is_read_only, scope));
   }
 }
 
-void Accesses::check_write() {
+void Accesses::check_write(races::Scope scope) {
   if (count_ > 0) {
-    check(true, races_->view(warp_.actor(), operation_number(warp_, op_)));
-  }
-}
-
-void Accesses::check_atomic() {
-  if (count_ > 0) {
-    check(true, races_->atomic_view(warp_.actor(), operation_number(warp_, op_)));
+    check(true, races_->view(warp_.actor(), operation_number(warp_, op_), false, scope));
   }
 }
 
@@ -200,7 +195,7 @@ void Accesses::check(bool is_write, const races::View& view) const {
 void LaneAccesses::check(int lane, const Memory& memory, std::size_t bytes, bool is_write) const {
   if (is_checked(memory, bytes)) {
     check_lane(warp_, op_, lane, is_write,
-               static_cast<std::uint64_t>(memory.bytes - block_->shared.data()), bytes);
+               static_cast<std::uint64_t>(memory.bytes - block_->shared.data()), bytes, is_strong_);
   }
 }
 
@@ -215,7 +210,37 @@ void LaneAccesses::record(int lane, const Memory& memory, std::size_t bytes, boo
   }
   races::LaneShadow& shadow = bytes >= 4 ? block_->lane_shadow : block_->byte_lane_shadow;
   shadow.record(warp_.intervals(), lane, operation_, is_write,
-                static_cast<std::uint64_t>(memory.bytes - block_->shared.data()), bytes);
+                static_cast<std::uint64_t>(memory.bytes - block_->shared.data()), bytes,
+                is_strong_);
+}
+
+// Tries each word that the bytes touch. Locations are made for what releases something alone.
+void order_strong_access(Warp& warp, const Memory& memory, std::size_t bytes,
+                         const races::StrongAccess& access, bool is_write) {
+  races::ClusterRaces* const races = warp.races();
+  if (races == nullptr || (memory.block == nullptr && memory.allocation == nullptr)) {
+    return;
+  }
+  races::Locations& locations =
+      memory.block != nullptr ? memory.block->locations : memory.allocation->locations;
+  const bool makes_locations =
+      is_write && (access.releases || races->has_fences(warp.actor()));
+  if (!makes_locations && locations.is_empty()) {
+    return;
+  }
+  const auto begin = static_cast<std::uint64_t>(
+      memory.bytes -
+      (memory.block != nullptr ? memory.block->shared.data() : memory.allocation->bytes.data()));
+  constexpr std::uint64_t kWord = std::uint64_t{1} << races::kCellShift;
+  for (std::uint64_t at = begin / kWord * kWord; at < begin + bytes; at += kWord) {
+    races::Location* const known = locations.find(at);
+    if (known != nullptr && (!is_write || access.is_atomic)) {
+      races->read_strong(warp.actor(), access, *known);
+    }
+    if (is_write && (known != nullptr || makes_locations)) {
+      races->write_strong(warp.actor(), access, known != nullptr ? *known : locations.get(at));
+    }
+  }
 }
 
 AsyncAccesses::AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, races::GroupKind kind)

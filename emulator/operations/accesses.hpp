@@ -45,12 +45,10 @@ class Accesses {
     ranges_[count_++] = {memory.bytes, bytes, memory.block, memory.allocation};
   }
 
-  /// Check the collected bytes as reads or writes by the warp itself. Each function reports an
-  /// earlier access by another actor that is unordered with one of them.
-  void check_read(bool is_read_only = false);
-  void check_write();
-  /// Checks the bytes as atomic operations, which are ordered among each other.
-  void check_atomic();
+  /// Check the collected bytes as reads or writes by the warp itself, of a scope if they are strong.
+  /// Each function reports an earlier access by another actor that is unordered with one of them.
+  void check_read(bool is_read_only = false, races::Scope scope = races::Scope::kNone);
+  void check_write(races::Scope scope = races::Scope::kNone);
   /// Check the source and the destination of a cp.async. After the wait, settle() turns the
   /// destination's writes into the warp's own.
   void check_copy_read();
@@ -124,9 +122,10 @@ class AsyncAccesses {
 /// word are not checked.
 class LaneAccesses {
  public:
-  LaneAccesses(Warp& warp, const Op& op)
+  LaneAccesses(Warp& warp, const Op& op, bool is_strong = false)
       : warp_(warp),
         op_(op),
+        is_strong_(is_strong),
         block_(warp.races() == nullptr ? nullptr : &warp.block()),
         operation_(block_ == nullptr ? 0 : operation_number(warp, op)) {}
 
@@ -142,11 +141,16 @@ class LaneAccesses {
 
   Warp& warp_;
   const Op& op_;
+  bool is_strong_;
   Block* block_;  // the warp's block; null if the run does not detect races
   std::uint32_t operation_;
 };
 
-/// Reports lanes of an instruction have written different values to the same
+/// Tells the race detector what a strong access to these bytes acquires and releases.
+void order_strong_access(Warp& warp, const Memory& memory, std::size_t bytes,
+                         const races::StrongAccess& access, bool is_write);
+
+/// Reports lanes of an instruction that have written different values to the same
 /// bytes.
 void report_differing_lanes(const Warp& warp, const Op& op, Lanes lanes);
 

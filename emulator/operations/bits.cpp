@@ -1,7 +1,10 @@
-// Bit operations: and, or, xor, not, shl, shr, bfi, prmt, popc, clz, brev.
+// Bit operations: and, or, xor, not, cnot, lop3, shl, shr, shf, prmt, popc, clz, brev.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <functional>
+#include <type_traits>
+#include <utility>
 
 #include "emulator/operations/lane_wise.hpp"
 #include "emulator/operations/operations.hpp"
@@ -78,17 +81,91 @@ void decode_logic(Decoder& decoder) {
   });
 }
 
-// Inserts the lowest `count` bits of a into b, at bit `first`.
-using InsertField =
-    decltype([](std::uint32_t a, std::uint32_t b, std::uint32_t first, std::uint32_t count) {
-      const std::uint32_t position = first & 0xFFU;
-      const std::uint32_t bits = count & 0xFFU;
-      const std::uint64_t field_mask = bits >= 32 ? 0xFFFFFFFFU : (std::uint64_t{1} << bits) - 1;
-      const std::uint32_t mask =
-          position >= 32 ? 0 : static_cast<std::uint32_t>(field_mask << position);
-      const std::uint32_t shifted = position >= 32 ? 0 : a << position;
-      return (b & ~mask) | (shifted & mask);
-    });
+using IsZero = decltype([]<typename T>(T a) { return static_cast<T>(a == 0 ? 1 : 0); });
+
+// Any function of three bits, which the table gives for each of their combinations. Slots: the
+// destination, which may be kNoSlot, the sources, and if there are predicates, their source and
+// their destination.
+struct LookUp {
+  std::uint8_t table = 0;
+  enum class Combination : std::uint8_t { kNone, kOr, kAnd };
+  Combination combination = Combination::kNone;
+  bool is_negated = false;
+};
+constexpr std::size_t kLookUpPredicate = 4;
+constexpr std::size_t kLookUpResult = 5;
+
+Outcome run_lop3(Warp& warp, const Op& op, Lanes lanes) {
+  const auto& [table, combination, is_negated] = op.get<LookUp>();
+  const auto a = warp.read<std::uint32_t>(op.slots[1]);
+  const auto b = warp.read<std::uint32_t>(op.slots[2]);
+  const auto c = warp.read<std::uint32_t>(op.slots[3]);
+  Lanes valid = warp.valid(op.slots[1]) & warp.valid(op.slots[2]) & warp.valid(op.slots[3]);
+  Vec<std::uint32_t> results{};
+  for (unsigned row = 0; row < 8; ++row) {
+    if ((table >> row & 1U) == 0) {
+      continue;
+    }
+    const std::uint32_t not_a = (row & 4U) != 0 ? 0 : ~0U;
+    const std::uint32_t not_b = (row & 2U) != 0 ? 0 : ~0U;
+    const std::uint32_t not_c = (row & 1U) != 0 ? 0 : ~0U;
+    for (int i = 0; i < kLanes; ++i) {
+      results.lanes[i] |= (a.lanes[i] ^ not_a) & (b.lanes[i] ^ not_b) & (c.lanes[i] ^ not_c);
+    }
+  }
+  if (op.slots[0] != kNoSlot) {
+    warp.write(op.slots[0], results, lanes, valid);
+  }
+  if (combination != LookUp::Combination::kNone) {
+    Lanes is_any = 0;
+    for (int i = 0; i < kLanes; ++i) {
+      is_any |= static_cast<Lanes>(results.lanes[i] != 0) << static_cast<unsigned>(i);
+    }
+    const Lanes q = warp.read_predicate(op.slots[kLookUpPredicate], is_negated);
+    valid &= warp.valid(op.slots[kLookUpPredicate]);
+    warp.write_predicate(op.slots[kLookUpResult],
+                         combination == LookUp::Combination::kOr ? is_any | q : is_any & q, lanes,
+                         valid);
+  }
+  return Outcome::kDone;
+}
+
+void decode_lop3(Decoder& decoder) {
+  LookUp look_up{.combination = decoder.take("or")    ? LookUp::Combination::kOr
+                                : decoder.take("and") ? LookUp::Combination::kAnd
+                                                      : LookUp::Combination::kNone};
+  const bool has_predicate = look_up.combination != LookUp::Combination::kNone;
+  decoder.require("b32");
+  decoder.expect_operands(has_predicate ? 6 : 5);
+  const syntax::Operand& result = decoder.operand(0);
+  if (has_predicate && result.kind != syntax::OperandKind::kPair) {
+    decoder.fail("expected a register and a predicate for the results");
+  }
+  const syntax::Operand& word = has_predicate ? result.parts[0] : result;
+  const bool is_dropped = has_predicate && word.kind == syntax::OperandKind::kSink;
+  decoder.add(is_dropped ? kNoSlot : decoder.destination(word, 32));
+  for (std::size_t i = 1; i <= 3; ++i) {
+    decoder.add(decoder.source(i, Type::kB32));
+  }
+  look_up.table = decoder.small_immediate(4);
+  if (has_predicate) {
+    look_up.is_negated = decoder.add_predicate(5);
+    decoder.add(decoder.destination(result.parts[1], 1));
+  }
+  decoder.op().details.set(look_up);
+  decoder.op().code = &run_lop3;
+}
+
+// Shifts of the words b and a as one number: the upper word of a shift to the left, the lower word
+// of one to the right.
+template <bool kIsLeft, bool kIsClamped>
+struct FunnelShift {
+  std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t distance) const {
+    const std::uint64_t both = std::uint64_t{b} << 32U | a;
+    const std::uint32_t n = kIsClamped ? std::min(distance, 32U) : distance & 31U;
+    return static_cast<std::uint32_t>(kIsLeft ? both << n >> 32U : both >> n);
+  }
+};
 
 // Selects four of the eight bytes in a and b. A selector's highest bit replicates the byte's sign.
 using Permute = decltype([](std::uint32_t a, std::uint32_t b, std::uint32_t selectors) {
@@ -105,38 +182,103 @@ using Permute = decltype([](std::uint32_t a, std::uint32_t b, std::uint32_t sele
   return result;
 });
 
-using CountOnes = decltype([](std::uint32_t a) { return std::popcount(a); });
-using CountLeadingZeros = decltype([](std::uint32_t a) { return std::countl_zero(a); });
-using ReverseBits = decltype([](std::uint32_t a) {
-  std::uint32_t result = 0;
-  for (int i = 0; i < 32; ++i) {
-    result = result << 1U | (a & 1U);
+// Modes of prmt have a selector for each value of the lowest two bits of c.
+struct PermuteMode {
+  std::string_view name;
+  std::array<std::uint16_t, 4> selectors;
+};
+constexpr std::array<PermuteMode, 6> kPermuteModes = {{
+    {"f4e", {0x3210, 0x4321, 0x5432, 0x6543}},
+    {"b4e", {0x5670, 0x6701, 0x7012, 0x0123}},
+    {"rc8", {0x0000, 0x1111, 0x2222, 0x3333}},
+    {"ecl", {0x3210, 0x3211, 0x3222, 0x3333}},
+    {"ecr", {0x0000, 0x1110, 0x2210, 0x3210}},
+    {"rc16", {0x1010, 0x3232, 0x1010, 0x3232}},
+}};
+template <std::size_t kMode>
+struct PermuteByMode {
+  std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t c) const {
+    return Permute{}(a, b, kPermuteModes[kMode].selectors[c & 3U]);
+  }
+};
+
+using CountOnes = decltype([](auto a) { return std::popcount(a); });
+using CountLeadingZeros = decltype([](auto a) { return std::countl_zero(a); });
+using ReverseBits = decltype([]<typename T>(T a) {
+  T result = 0;
+  for (std::size_t i = 0; i < 8 * sizeof(T); ++i) {
+    result = static_cast<T>(result << 1U | (a & 1U));
     a >>= 1U;
   }
   return result;
 });
 
-// Decodes an instruction whose operands are all 32-bit words.
-template <typename F, typename... Words>
-void decode_words(Decoder& decoder) {
+using Word = std::uint32_t;
+using LongWord = std::uint64_t;
+
+void add_words(Decoder& decoder, std::size_t sources, Code code) {
   decoder.require("b32");
-  add_same_type(decoder, Type::kB32, sizeof...(Words));
-  decoder.op().code = &run_lane_wise<F, std::uint32_t, Words...>;
+  add_same_type(decoder, Type::kB32, sources);
+  decoder.op().code = code;
 }
 
-using Word = std::uint32_t;
+void decode_shf(Decoder& decoder) {
+  const bool is_left = decoder.take_one_of({"l", "r"}) == "l";
+  const bool is_clamped = decoder.take_one_of({"clamp", "wrap"}) == "clamp";
+  const auto code = [&]<bool kIsLeft>() -> Code {
+    return is_clamped ? &run_lane_wise<FunnelShift<kIsLeft, true>, Word, Word, Word, Word>
+                      : &run_lane_wise<FunnelShift<kIsLeft, false>, Word, Word, Word, Word>;
+  };
+  add_words(decoder, 3,
+            is_left ? code.template operator()<true>() : code.template operator()<false>());
+}
+
+void decode_prmt(Decoder& decoder) {
+  Code code = &run_lane_wise<Permute, Word, Word, Word, Word>;
+  [&]<std::size_t... kModes>(std::index_sequence<kModes...>) {
+    ((decoder.take(kPermuteModes[kModes].name)
+          ? void(code = &run_lane_wise<PermuteByMode<kModes>, Word, Word, Word, Word>)
+          : void()),
+     ...);
+  }(std::make_index_sequence<kPermuteModes.size()>());
+  add_words(decoder, 3, code);
+}
+
+// Decodes an instruction with one source, whose result is a word, or has the source's size.
+template <typename F, bool kResultIsWord>
+void decode_count(Decoder& decoder) {
+  const Type type = decoder.take_type();
+  if (type != Type::kB32 && type != Type::kB64) {
+    decoder.fail("unsupported type");
+  }
+  decoder.add_operands(kResultIsWord ? 32 : bits_of(type), {type});
+  decoder.op().code =
+      type == Type::kB32
+          ? &run_lane_wise<F, Word, Word>
+          : &run_lane_wise<F, std::conditional_t<kResultIsWord, Word, LongWord>, LongWord>;
+}
+
+void decode_cnot(Decoder& decoder) {
+  const Type type = decoder.take_type();
+  add_same_type(decoder, type, 1);
+  decoder.op().code = pick_integer(
+      decoder, type, []<typename T>() -> Code { return &run_lane_wise<IsZero, T, T>; });
+}
+
 constexpr std::array kOperations = {
     Operation{"and", &decode_logic<std::bit_and<>, 2>},
     Operation{"or", &decode_logic<std::bit_or<>, 2>},
     Operation{"xor", &decode_logic<std::bit_xor<>, 2>},
     Operation{"not", &decode_logic<std::bit_not<>, 1>},
+    Operation{"cnot", &decode_cnot},
+    Operation{"lop3", &decode_lop3},
     Operation{"shl", &decode_shift<Shl>},
     Operation{"shr", &decode_shift<Shr>},
-    Operation{"bfi", &decode_words<InsertField, Word, Word, Word, Word>},
-    Operation{"prmt", &decode_words<Permute, Word, Word, Word>},
-    Operation{"popc", &decode_words<CountOnes, Word>},
-    Operation{"clz", &decode_words<CountLeadingZeros, Word>},
-    Operation{"brev", &decode_words<ReverseBits, Word>},
+    Operation{"shf", &decode_shf},
+    Operation{"prmt", &decode_prmt},
+    Operation{"popc", &decode_count<CountOnes, true>},
+    Operation{"clz", &decode_count<CountLeadingZeros, true>},
+    Operation{"brev", &decode_count<ReverseBits, false>},
 };
 
 }  // namespace

@@ -3,29 +3,37 @@
 
 #include <array>
 #include <bit>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "emulator/operations/memory.hpp"
 #include "emulator/operations/operations.hpp"
 #include "emulator/operations/registers.hpp"
 
 namespace emu {
 namespace {
 
-struct ClusterArrival {
+struct ClusterBarrier {
   bool is_relaxed = false;  // releases none of the thread's writes
+  bool is_aligned = true;   // all lanes of a warp run it together
 };
 
 Outcome run_cluster_arrive(Warp& warp, const Op& op, Lanes lanes) {
-  warp.require_all_lanes(op, lanes);
-  if (warp.cluster_arrival >= 0) {
-    warp.stop(FindingKind::kBarrierMisuse, op, lanes,
-              "it arrives again without having waited for the previous phase");
+  const auto& [is_relaxed, is_aligned] = op.get<ClusterBarrier>();
+  if (is_aligned) {
+    warp.require_all_lanes(op, lanes);
   }
   Cluster& cluster = warp.block().cluster();
-  warp.cluster_arrival = cluster.generation;
+  for_each_lane(lanes, [&](int lane) {
+    std::int64_t& arrival = warp.cluster_arrivals.at(static_cast<std::size_t>(lane));
+    if (std::exchange(arrival, cluster.generation) >= 0) {
+      warp.stop(FindingKind::kBarrierMisuse, op, lanes,
+                "it arrives again without having waited for the previous phase");
+    }
+  });
   if (cluster.races() != nullptr) {
-    if (op.get<ClusterArrival>().is_relaxed) {
+    if (is_relaxed) {
       cluster.races()->arrive_relaxed_at_cluster(warp.actor(), cluster.sync_point);
     } else {
       cluster.races()->arrive(warp.actor(), cluster.sync_point);
@@ -37,14 +45,23 @@ Outcome run_cluster_arrive(Warp& warp, const Op& op, Lanes lanes) {
 }
 
 Outcome run_cluster_wait(Warp& warp, const Op& op, Lanes lanes) {
-  warp.require_all_lanes(op, lanes);
-  if (warp.cluster_arrival < 0) {
-    warp.stop(FindingKind::kBarrierMisuse, op, lanes, "it waits without having arrived");
+  if (op.get<ClusterBarrier>().is_aligned) {
+    warp.require_all_lanes(op, lanes);
   }
-  if (warp.block().cluster().generation == warp.cluster_arrival) {
+  bool has_ended = true;
+  for_each_lane(lanes, [&](int lane) {
+    const std::int64_t arrival = warp.cluster_arrivals.at(static_cast<std::size_t>(lane));
+    if (arrival < 0) {
+      warp.stop(FindingKind::kBarrierMisuse, op, lanes, "it waits without having arrived");
+    }
+    has_ended = has_ended && warp.block().cluster().generation != arrival;
+  });
+  if (!has_ended) {
     return warp.wait_for(WaitFor::kClusterBarrier);
   }
-  warp.cluster_arrival = -1;
+  for_each_lane(lanes, [&](int lane) {
+    warp.cluster_arrivals.at(static_cast<std::size_t>(lane)) = -1;
+  });
   warp.begin_interval();
   warp.notify_races(
       [&](auto& races, auto actor) { races.wait(actor, warp.block().cluster().sync_point); });
@@ -119,14 +136,27 @@ Outcome run_launch_dependents(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
   return Outcome::kDone;
 }
 
-// Spaces that a fence.proxy covers. Other fences have no effect: the emulator's memory is
-// sequentially consistent, and races depend on mbarriers and proxy fences only.
+// Spaces that a fence.proxy covers.
 struct ProxyFence {
   bool covers_shared = true;
   bool covers_global = true;
 };
 
-Outcome run_fence(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
+Outcome run_nothing(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
+  return Outcome::kDone;
+}
+
+// Matters to the race detector alone: the emulator's memory is sequentially consistent.
+struct MemoryFence {
+  races::Scope scope = races::Scope::kDevice;
+  bool acquires = true;
+  bool releases = true;
+};
+
+Outcome run_fence(Warp& warp, const Op& op, Lanes /*lanes*/) {
+  const auto& [scope, acquires, releases] = op.get<MemoryFence>();
+  warp.notify_races(
+      [&](auto& races, auto actor) { races.fence(actor, scope, acquires, releases); });
   return Outcome::kDone;
 }
 
@@ -158,25 +188,94 @@ void decode_mapa(Decoder& decoder) {
   op.code = &run_mapa;
 }
 
-void decode_fence(Decoder& decoder) {
-  decoder.expect_operands(0);
+// Decodes fence.proxy. Proxies of textures and aliases do not exist here; tensor maps in global
+// memory are read at once.
+void decode_proxy_fence(Decoder& decoder) {
   Op& op = decoder.op();
-  op.code = &run_fence;
+  if (decoder.take("alias")) {
+    op.code = &run_nothing;
+    return;
+  }
+  if (decoder.take("tensormap::generic")) {
+    const bool acquires = decoder.take_one_of({"acquire", "release"}) == "acquire";
+    const races::Scope scope = take_scope(decoder);
+    decoder.expect_operands(acquires ? 2 : 0);
+    op.details.set(MemoryFence{.scope = scope, .acquires = acquires, .releases = !acquires});
+    op.orders_clusters = scope == races::Scope::kDevice;
+    op.code = &run_fence;
+    return;
+  }
+  decoder.require("async");
+  decoder.expect_operands(0);
+  const bool is_global = decoder.take("global");
+  const bool is_shared =
+      !is_global && (decoder.take("shared::cta") || decoder.take("shared::cluster"));
+  op.details.set(ProxyFence{.covers_shared = !is_global, .covers_global = !is_shared});
+  op.code = &run_proxy_fence;
+}
+
+void decode_fence(Decoder& decoder) {
+  Op& op = decoder.op();
   if (decoder.take("proxy")) {
-    decoder.require("async");
-    const bool is_global = decoder.take("global");
-    const bool is_shared =
-        !is_global && (decoder.take("shared::cta") || decoder.take("shared::cluster"));
-    op.details.set(ProxyFence{.covers_shared = !is_global, .covers_global = !is_shared});
-    op.code = &run_proxy_fence;
-  } else if (decoder.take("mbarrier_init")) {
+    decode_proxy_fence(decoder);
+    return;
+  }
+  decoder.expect_operands(0);
+  if (decoder.take("mbarrier_init")) {
     decoder.require("release");
     decoder.require("cluster");
     op.code = &run_init_fence;
-  } else {
-    decoder.take_one_of({"acq_rel", "sc", "acquire", "release"});
-    decoder.take_one_of({"cta", "cluster", "gpu", "sys"});
+    return;
   }
+  MemoryFence fence;
+  if (decoder.mnemonic() == "membar") {
+    const std::string_view level = decoder.take_one_of({"cta", "gl", "sys"});
+    fence.scope = level == "cta" ? races::Scope::kBlock : races::Scope::kDevice;
+  } else {
+    const std::string_view order = decoder.take_one_of({"acq_rel", "sc", "acquire", "release"});
+    fence.acquires = order != "release";
+    fence.releases = order != "acquire";
+    fence.scope = take_scope(decoder);
+    if (fence.scope == races::Scope::kNone) {
+      decoder.fail("expected a scope: .cta, .cluster, .gpu or .sys");
+    }
+  }
+  op.details.set(fence);
+  op.orders_clusters = fence.scope == races::Scope::kDevice;
+  op.code = &run_fence;
+}
+
+// Slots: the result, the address.
+Outcome run_rank_of(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_valid(op.slots[1], op, lanes, "the address");
+  auto addresses = read_bits(warp, op.slots[1], op.get<MapAddress>().bits);
+  Vec<std::uint32_t> ranks{};
+  for_each_lane(lanes, [&](int lane) {
+    ranks.lanes[lane] =
+        static_cast<std::uint32_t>(addresses.lanes[lane] % kWindowBytes >> kRankShift);
+  });
+  warp.write(op.slots[0], ranks, lanes, kAllLanes);
+  return Outcome::kDone;
+}
+
+void decode_rank_of(Decoder& decoder) {
+  Op& op = decoder.op();
+  decoder.take("shared::cluster");
+  const Type type = decoder.take_type();
+  if (type != Type::kU32 && type != Type::kU64) {
+    decoder.fail("an address must have 32 or 64 bits");
+  }
+  op.details.set(MapAddress{.bits = bits_of(type)});
+  decoder.add_operands(32, {type});
+  op.code = &run_rank_of;
+}
+
+// Decodes nanosleep, which sleeps for no time: time is not modelled.
+void decode_nanosleep(Decoder& decoder) {
+  decoder.require("u32");
+  decoder.expect_operands(1);
+  static_cast<void>(decoder.source(0, Type::kU32));
+  decoder.op().code = &run_nothing;
 }
 
 void decode_setmaxnreg(Decoder& decoder) {
@@ -204,7 +303,10 @@ void decode_griddepcontrol(Decoder& decoder) {
 
 constexpr std::array kOperations = {
     Operation{"mapa", &decode_mapa},
+    Operation{"getctarank", &decode_rank_of},
+    Operation{"nanosleep", &decode_nanosleep},
     Operation{"fence", &decode_fence},
+    Operation{"membar", &decode_fence},
     Operation{"setmaxnreg", &decode_setmaxnreg},
     Operation{"griddepcontrol", &decode_griddepcontrol},
 };
@@ -214,11 +316,11 @@ constexpr std::array kOperations = {
 void decode_cluster_barrier(Decoder& decoder) {
   const bool arrives = decoder.take_one_of({"arrive", "wait"}) == "arrive";
   decoder.take(arrives ? "release" : "acquire");
-  if (arrives) {
-    decoder.op().details.set(ClusterArrival{.is_relaxed = decoder.take("relaxed")});
-  }
-  decoder.require("aligned");
+  ClusterBarrier details;
+  details.is_relaxed = arrives && decoder.take("relaxed");
+  details.is_aligned = decoder.take("aligned");
   decoder.expect_operands(0);
+  decoder.op().details.set(details);
   decoder.op().code = arrives ? &run_cluster_arrive : &run_cluster_wait;
 }
 

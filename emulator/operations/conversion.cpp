@@ -1,14 +1,13 @@
-// Type conversions: cvt, cvta.
+// Type conversions of single numbers, and of addresses: cvt, cvta.
+#include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <type_traits>
-#include <vector>
 
 #include "emulator/machine/block.hpp"
-#include "emulator/operations/lane_wise.hpp"
-#include "emulator/operations/number_formats.hpp"
+#include "emulator/operations/conversion.hpp"
+#include "emulator/operations/floating.hpp"
 #include "emulator/operations/operations.hpp"
 #include "emulator/operations/registers.hpp"
 
@@ -23,19 +22,88 @@ std::uint64_t extend_bits(std::uint64_t value, int bits, bool has_sign) {
                   : high >> static_cast<unsigned>(unused);
 }
 
-// Conversion between integer types.
-struct IntegerConversion {
+// Rounding modifiers of cvt: those to integers and those to floats.
+struct RoundingName {
+  std::string_view name;
+  Rounding rounding;
+};
+constexpr std::array<RoundingName, 4> kIntegerRoundings = {{{"rni", Rounding::kNearestEven},
+                                                            {"rzi", Rounding::kZero},
+                                                            {"rmi", Rounding::kDown},
+                                                            {"rpi", Rounding::kUp}}};
+constexpr std::array<RoundingName, 5> kFloatRoundings = {{{"rn", Rounding::kNearestEven},
+                                                          {"rz", Rounding::kZero},
+                                                          {"rm", Rounding::kDown},
+                                                          {"rp", Rounding::kUp},
+                                                          {"rna", Rounding::kNearestAway}}};
+
+template <std::size_t kCount>
+const RoundingName* take_rounding_of(Decoder& decoder,
+                                     const std::array<RoundingName, kCount>& names) {
+  const auto* const row = std::ranges::find_if(
+      names, [&](const RoundingName& name) { return decoder.take(name.name); });
+  return row == names.end() ? nullptr : row;
+}
+
+// Conversion between integers and floats.
+struct Conversion {
   struct Side {
-    int bits = 0;
-    int register_bits = 0;
+    FloatFormat format{};  // no bits: an integer
+    std::uint8_t bits = 0;
+    std::uint8_t register_bits = 0;
     bool is_signed = false;
+    bool flushes = false;
+
+    [[nodiscard]] bool is_float() const { return format.exponent_bits != 0; }
   };
   Side from{};
   Side to{};
+  FloatResult result{};       // to a float
+  bool rounds_whole = false;  // rounds to a whole number first
+
+  [[nodiscard]] Number<std::uint64_t> decode(std::uint64_t bits) const {
+    if (from.is_float()) {
+      return decode_float<std::uint64_t>(from.flushes ? from.format.flush(bits) : bits,
+                                         from.format);
+    }
+    const std::uint64_t value = extend_bits(bits, from.bits, from.is_signed);
+    const bool is_negative = from.is_signed && static_cast<std::int64_t>(value) < 0;
+    return {.is_negative = is_negative, .units = is_negative ? 0 - value : value};
+  }
+
+  // Saturates. NaN becomes 0, or the highest bit alone if one side has 64 bits.
+  [[nodiscard]] std::uint64_t encode_integer(const Number<std::uint64_t>& number) const {
+    const auto highest = std::uint64_t{1} << (to.bits - 1);
+    if (number.is_nan()) {
+      return to.bits < 64 && from.bits < 64 ? 0 : to.is_signed ? 0 - highest : highest;
+    }
+    const bool is_too_large =
+        number.is_infinite() ||
+        (number.units != 0 && number.exponent + bit_width(number.units) > 64);
+    const std::uint64_t magnitude =
+        is_too_large ? ~std::uint64_t{0} : number.units << std::max(number.exponent, 0);
+    if (number.is_negative) {
+      return to.is_signed ? 0 - std::min(magnitude, highest) : 0;
+    }
+    return std::min(magnitude, to.is_signed ? highest - 1 : highest - 1 + highest);
+  }
+
+  [[nodiscard]] std::uint64_t convert(std::uint64_t bits) const {
+    Number<std::uint64_t> number = decode(bits);
+    if (rounds_whole) {
+      number = round_to_whole(number, result.rounding);
+    }
+    if (to.format == kTF32) {
+      constexpr int kUnused = kF32.fraction_bits - kTF32.fraction_bits;
+      return number.is_nan() ? kF32.nan() : result.encode(number) << kUnused;
+    }
+    return to.is_float() ? result.encode(number) : encode_integer(number);
+  }
 };
 
+// Conversion between integers that wraps around.
 Outcome run_integer(Warp& warp, const Op& op, Lanes lanes) {
-  const auto& [from, to] = op.get<IntegerConversion>();
+  const auto& [from, to, result, rounds_whole] = op.get<Conversion>();
   Vec<std::uint64_t> values = read_bits(warp, op.slots[1], from.register_bits);
   for (std::uint64_t& value : values.lanes) {
     value = extend_bits(value, from.bits, from.is_signed);
@@ -45,209 +113,181 @@ Outcome run_integer(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-enum class Rounding : std::uint8_t { kNearest, kZero, kDown, kUp };
-
-float round_to_integral(float value, Rounding rounding) {
-  switch (rounding) {
-    case Rounding::kNearest:
-      return std::nearbyint(value);
-    case Rounding::kZero:
-      return std::trunc(value);
-    case Rounding::kDown:
-      return std::floor(value);
-    case Rounding::kUp:
-      return std::ceil(value);
-  }
-  return value;
+Outcome run_conversion(Warp& warp, const Op& op, Lanes lanes) {
+  const auto& conversion = op.get<Conversion>();
+  Vec<std::uint64_t> values = read_bits(warp, op.slots[1], conversion.from.register_bits);
+  for_each_lane(lanes, [&](int lane) {
+    values.lanes[lane] = conversion.convert(values.lanes[lane]);
+  });
+  write_bits(warp, op.slots[0], conversion.to.register_bits, values, lanes,
+             warp.valid(op.slots[1]));
+  return Outcome::kDone;
 }
 
-// Converts a float to an integer. Out-of-range values saturate; NaN becomes 0.
+// Rounds to a whole number, as an integer or a float. Out-of-range values saturate; NaN becomes 0.
 template <typename T, Rounding kRounding>
-struct ToInteger {
+struct ToWhole {
   T operator()(float value) const {
-    if (std::isnan(value)) {
-      return 0;
+    const float whole = kRounding == Rounding::kZero   ? std::trunc(value)
+                        : kRounding == Rounding::kDown ? std::floor(value)
+                        : kRounding == Rounding::kUp   ? std::ceil(value)
+                                                       : std::nearbyint(value);
+    if constexpr (std::is_floating_point_v<T>) {
+      return canonicalize_nan(whole);
+    } else {
+      constexpr auto kMin = static_cast<double>(std::numeric_limits<T>::min());
+      constexpr auto kMax = static_cast<double>(std::numeric_limits<T>::max());
+      return std::isnan(whole) ? 0
+             : whole <= kMin   ? std::numeric_limits<T>::min()
+             : whole >= kMax   ? std::numeric_limits<T>::max()
+                               : static_cast<T>(whole);
     }
-    const double integral = round_to_integral(value, kRounding);
-    constexpr auto kMin = static_cast<double>(std::numeric_limits<T>::min());
-    constexpr auto kMax = static_cast<double>(std::numeric_limits<T>::max());
-    return integral <= kMin   ? std::numeric_limits<T>::min()
-           : integral >= kMax ? std::numeric_limits<T>::max()
-                              : static_cast<T>(integral);
-  }
-};
-template <Rounding kRounding>
-struct RoundToIntegral {
-  float operator()(float value) const {
-    return canonicalize_nan(round_to_integral(value, kRounding));
   }
 };
 using ToFloat = decltype([](auto value) { return static_cast<float>(value); });
+using ToDouble = decltype([](auto value) { return static_cast<double>(value); });
 using FromF16 = decltype([](std::uint16_t bits) { return canonicalize_nan(f16_value(bits)); });
 using FromBF16 = decltype([](std::uint16_t bits) { return bf16_value(bits); });
 using ToF16 = decltype([](float value) { return f16_bits(value); });
 using ToBF16 = decltype([](float value) { return bf16_bits(value); });
 
-std::uint8_t ue8m0_bits_above(float value) {
-  return ue8m0_bits(value, true);
-}
-std::uint8_t ue8m0_bits_below(float value) {
-  return ue8m0_bits(value, false);
-}
-
-// Packs two floats; the first operand becomes the upper half.
-template <auto kBits>
-struct ToPair {
-  auto operator()(float high, float low) const {
-    constexpr unsigned kHalf = 8 * sizeof(kBits(high));
-    return std::uint32_t{kBits(high)} << kHalf | kBits(low);
-  }
-};
-template <typename T, auto kValue, auto kBits>
-struct PairToPair {
-  std::uint32_t operator()(
-      std::conditional_t<sizeof(T) == 1, std::uint16_t, std::uint32_t> pair) const {
-    return ToPair<kBits>{}(kValue(static_cast<T>(pair >> 8U * sizeof(T))),
-                           kValue(static_cast<T>(pair)));
-  }
-};
-
-void decode_integer(Decoder& decoder, Type to, Type from) {
-  Op& op = decoder.op();
-  const int from_register = decoder.register_bits(decoder.operand(1), from);
-  const int to_register = decoder.register_bits(decoder.operand(0), to);
-  if (from_register < bits_of(from) || to_register < bits_of(to)) {
-    decoder.fail("a register is narrower than the instruction's type");
-  }
-  decoder.add(decoder.destination(0, to_register));
-  decoder.add(decoder.source(1, bit_type(from_register)));
-  op.details.set(IntegerConversion{.from = {bits_of(from), from_register, is_signed(from)},
-                                   .to = {bits_of(to), to_register, is_signed(to)}});
-  op.code = &run_integer;
-}
-
-template <Rounding kRounding>
-Code rounding_code(Decoder& decoder, Type to) {
-  switch (to) {
-    case Type::kF32:
-      return &run_lane_wise<RoundToIntegral<kRounding>, float, float>;
-    case Type::kS32:
-      return &run_lane_wise<ToInteger<std::int32_t, kRounding>, std::int32_t, float>;
-    case Type::kU32:
-      return &run_lane_wise<ToInteger<std::uint32_t, kRounding>, std::uint32_t, float>;
-    default:
-      decoder.fail("unsupported conversion");
-  }
-}
-
-Code from_f32(Decoder& decoder, Type to) {
-  const std::string_view rounding = decoder.take_one_of({"rni", "rzi", "rmi", "rpi", "rn"});
-  if (rounding == "rni") {
-    return rounding_code<Rounding::kNearest>(decoder, to);
-  }
-  if (rounding == "rzi") {
-    return rounding_code<Rounding::kZero>(decoder, to);
-  }
-  if (rounding == "rmi") {
-    return rounding_code<Rounding::kDown>(decoder, to);
-  }
-  if (rounding == "rpi") {
-    return rounding_code<Rounding::kUp>(decoder, to);
-  }
-  if (to != Type::kF16 && to != Type::kBF16) {
-    decoder.fail("unsupported conversion");
-  }
-  return to == Type::kF16 ? &run_lane_wise<ToF16, std::uint16_t, float>
-                          : &run_lane_wise<ToBF16, std::uint16_t, float>;
-}
-
-Code to_f32(Decoder& decoder, Type from) {
-  if (from == Type::kF16) {
-    return &run_lane_wise<FromF16, float, std::uint16_t>;
-  }
-  if (from == Type::kBF16) {
-    decoder.take("rn");  // the conversion is exact with and without .rn
-    return &run_lane_wise<FromBF16, float, std::uint16_t>;
-  }
-  decoder.require("rn");
-  return pick_integer(decoder, from,
-                      []<typename T>() -> Code { return &run_lane_wise<ToFloat, float, T>; });
-}
-
-// Conversion of two floats to a pair (cvt.rn.bf16x2.f32 d, high, low), or of one pair to another.
-struct PairConversion {
+// Conversions without other modifiers that the host makes faster, of registers of their size.
+struct FastConversion {
   Type to;
   Type from;
-  std::string_view rounding;
-  bool saturates = false;
   Code code;
+  Rounding rounding = Rounding::kNearestEven;
+  bool rounds_whole = false;
 };
-template <auto kBits, typename To>
-constexpr Code kFromFloats = &run_lane_wise<ToPair<kBits>, To, float, float>;
-template <auto kBits, auto kValue>
-constexpr Code kFromWord =
-    &run_lane_wise<PairToPair<std::uint16_t, kValue, kBits>, std::uint16_t, std::uint32_t>;
-template <auto kBits, auto kValue>
-constexpr Code kFromBytes =
-    &run_lane_wise<PairToPair<std::uint8_t, kValue, kBits>, std::uint32_t, std::uint16_t>;
-constexpr std::array<PairConversion, 13> kPairConversions = {{
-    {Type::kF16x2, Type::kF32, "rn", false, kFromFloats<&f16_bits, std::uint32_t>},
-    {Type::kBF16x2, Type::kF32, "rn", false, kFromFloats<&bf16_bits, std::uint32_t>},
-    {Type::kE4M3x2, Type::kF32, "rn", true, kFromFloats<&e4m3_bits, std::uint16_t>},
-    {Type::kE5M2x2, Type::kF32, "rn", true, kFromFloats<&e5m2_bits, std::uint16_t>},
-    {Type::kUE8M0x2, Type::kF32, "rp", true, kFromFloats<&ue8m0_bits_above, std::uint16_t>},
-    {Type::kUE8M0x2, Type::kF32, "rz", true, kFromFloats<&ue8m0_bits_below, std::uint16_t>},
-    {Type::kF16x2, Type::kE4M3x2, "rn", false, kFromBytes<&f16_bits, &e4m3_value>},
-    {Type::kF16x2, Type::kE5M2x2, "rn", false, kFromBytes<&f16_bits, &e5m2_value>},
-    {Type::kE4M3x2, Type::kF16x2, "rn", true, kFromWord<&e4m3_bits, &f16_value>},
-    {Type::kE5M2x2, Type::kF16x2, "rn", true, kFromWord<&e5m2_bits, &f16_value>},
-    {Type::kUE8M0x2, Type::kBF16x2, "rp", true, kFromWord<&ue8m0_bits_above, &bf16_value>},
-    {Type::kUE8M0x2, Type::kBF16x2, "rz", true, kFromWord<&ue8m0_bits_below, &bf16_value>},
-    {Type::kBF16x2, Type::kUE8M0x2, "rn", false, kFromBytes<&bf16_bits, &ue8m0_value>},
-}};
+template <typename F, typename To, typename From>
+constexpr FastConversion fast(Type to, Type from) {
+  return {to, from, &run_lane_wise<F, To, From>};
+}
+template <typename T, Rounding kRounding>
+constexpr FastConversion fast_whole(Type to) {
+  return {to, Type::kF32, &run_lane_wise<ToWhole<T, kRounding>, T, float>, kRounding, true};
+}
+constexpr std::array kFastConversions = {
+    fast<ToFloat, float, std::uint16_t>(Type::kF32, Type::kU16),
+    fast<ToFloat, float, std::int16_t>(Type::kF32, Type::kS16),
+    fast<ToFloat, float, std::uint32_t>(Type::kF32, Type::kU32),
+    fast<ToFloat, float, std::int32_t>(Type::kF32, Type::kS32),
+    fast<ToFloat, float, std::uint64_t>(Type::kF32, Type::kU64),
+    fast<ToFloat, float, std::int64_t>(Type::kF32, Type::kS64),
+    fast<ToDouble, double, std::int32_t>(Type::kF64, Type::kS32),
+    fast<ToDouble, double, float>(Type::kF64, Type::kF32),
+    fast<FromF16, float, std::uint16_t>(Type::kF32, Type::kF16),
+    fast<FromBF16, float, std::uint16_t>(Type::kF32, Type::kBF16),
+    fast<ToF16, std::uint16_t, float>(Type::kF16, Type::kF32),
+    fast<ToBF16, std::uint16_t, float>(Type::kBF16, Type::kF32),
+    fast_whole<float, Rounding::kNearestEven>(Type::kF32),
+    fast_whole<float, Rounding::kZero>(Type::kF32),
+    fast_whole<float, Rounding::kDown>(Type::kF32),
+    fast_whole<float, Rounding::kUp>(Type::kF32),
+    fast_whole<std::int32_t, Rounding::kNearestEven>(Type::kS32),
+    fast_whole<std::int32_t, Rounding::kZero>(Type::kS32),
+    fast_whole<std::int32_t, Rounding::kDown>(Type::kS32),
+    fast_whole<std::int32_t, Rounding::kUp>(Type::kS32),
+    fast_whole<std::uint32_t, Rounding::kNearestEven>(Type::kU32),
+    fast_whole<std::uint32_t, Rounding::kZero>(Type::kU32),
+    fast_whole<std::uint32_t, Rounding::kDown>(Type::kU32),
+    fast_whole<std::uint32_t, Rounding::kUp>(Type::kU32),
+};
 
-// Decodes a conversion of the table above; false if the table has none for these types.
-bool decode_pair(Decoder& decoder, Type to, Type from) {
-  bool is_known = false;
-  for (const PairConversion& conversion : kPairConversions) {
-    if (conversion.to != to || conversion.from != from) {
-      continue;
-    }
-    is_known = true;
-    if (decoder.take(conversion.rounding)) {
-      if (conversion.saturates) {
-        decoder.require("satfinite");
-      }
-      decoder.add_operands(bits_of(to), std::vector(from == Type::kF32 ? 2 : 1, from));
-      decoder.op().code = conversion.code;
-      return true;
-    }
+FloatFormat format_of(const Decoder& decoder, Type type) {
+  if (type == Type::kTF32) {
+    return kTF32;
   }
-  if (is_known) {
-    decoder.fail("unsupported rounding");
+  const FloatElements elements = float_elements(decoder, type);
+  if (elements.count != 1) {
+    decoder.fail("unsupported conversion");
   }
-  return false;
+  return elements.format;
+}
+
+// Describes a side by its type and its register. Registers may be wider than integers.
+Conversion::Side side_of(const Decoder& decoder, std::size_t operand, Type type) {
+  const int register_bits = decoder.register_bits(decoder.operand(operand), type);
+  if (register_bits < bits_of(type)) {
+    decoder.fail("a register is narrower than the instruction's type");
+  }
+  return {.format = is_float(type) ? format_of(decoder, type) : FloatFormat{},
+          .bits = static_cast<std::uint8_t>(bits_of(type)),
+          .register_bits = static_cast<std::uint8_t>(register_bits),
+          .is_signed = is_signed(type)};
+}
+
+// Takes the rounding, of which conversions to another float type that is no wider, and those
+// between floats and integers, must name one.
+void take_conversion_rounding(Decoder& decoder, Conversion& conversion, bool is_same_type) {
+  const auto& [from, to, result, rounds_whole] = conversion;
+  const RoundingName* rounding = nullptr;
+  if (from.is_float() && (!to.is_float() || is_same_type)) {
+    rounding = take_rounding_of(decoder, kIntegerRoundings);
+    conversion.rounds_whole = rounding != nullptr;
+  }
+  if (rounding == nullptr && to.is_float()) {
+    rounding = take_rounding_of(decoder, kFloatRoundings);
+  }
+  if (rounding != nullptr) {
+    conversion.result.rounding = rounding->rounding;
+    if (to.format == kTF32 ? rounding->name == "rm" || rounding->name == "rp"
+                           : rounding->name == "rna") {
+      decoder.fail("unsupported rounding");
+    }
+    return;
+  }
+  const bool is_exact = from.is_float() == to.is_float() &&
+                        (!from.is_float() || is_same_type ||
+                         (from.format.exponent_bits <= to.format.exponent_bits &&
+                          from.format.fraction_bits <= to.format.fraction_bits));
+  if (!is_exact) {
+    decoder.fail("expected a rounding modifier");
+  }
 }
 
 void decode_cvt(Decoder& decoder) {
+  if (decoder.take("pack")) {
+    decode_pack(decoder);
+    return;
+  }
   const Type to = decoder.take_type();
   const Type from = decoder.take_type();
-  if (decode_pair(decoder, to, from)) {
+  if (decode_packed_conversion(decoder, to, from)) {
     return;
   }
   decoder.expect_operands(2);
-  if (!is_float(to) && !is_float(from)) {
-    decode_integer(decoder, to, from);
+  Conversion conversion{.from = side_of(decoder, 1, from), .to = side_of(decoder, 0, to)};
+  FloatResult& result = conversion.result;
+  take_conversion_rounding(decoder, conversion, to == from);
+  const bool flushes =
+      (to == Type::kF32 || from == Type::kF32) && to != Type::kTF32 && decoder.take("ftz");
+  conversion.from.flushes = flushes && from == Type::kF32;
+  result.format = conversion.to.format;
+  result.flushes = flushes && to == Type::kF32;
+  const bool saturates = to != Type::kTF32 && to != Type::kBF16 && decoder.take("sat");
+  result.saturates = saturates && conversion.to.is_float();
+  if (from == Type::kF32 && (to == Type::kF16 || to == Type::kBF16 || to == Type::kTF32)) {
+    result.has_relu = decoder.take("relu");
+    result.is_finite = decoder.take("satfinite");
+  }
+  decoder.add(decoder.destination(0, conversion.to.register_bits));
+  const int from_register = conversion.from.register_bits;
+  decoder.add(decoder.source(1, from_register == bits_of(from) ? from : bit_type(from_register)));
+  Op& op = decoder.op();
+  op.details.set(conversion);
+  if (!conversion.from.is_float() && !conversion.to.is_float() && !saturates) {
+    op.code = &run_integer;
     return;
   }
-  decoder.add_operands(bits_of(to), {from});
-  if (from == Type::kF32) {
-    decoder.op().code = from_f32(decoder, to);
-  } else if (to == Type::kF32) {
-    decoder.op().code = to_f32(decoder, from);
-  } else {
-    decoder.fail("unsupported conversion");
-  }
+  const bool is_plain = !flushes && !saturates && !result.has_relu && !result.is_finite &&
+                        conversion.from.bits == from_register &&
+                        conversion.to.bits == conversion.to.register_bits;
+  const auto* const fast = std::ranges::find_if(kFastConversions, [&](const FastConversion& row) {
+    return row.to == to && row.from == from && row.rounding == result.rounding &&
+           row.rounds_whole == conversion.rounds_whole;
+  });
+  op.code = is_plain && fast != kFastConversions.end() ? fast->code : &run_conversion;
 }
 
 struct SpaceConversion {

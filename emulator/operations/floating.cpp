@@ -1,43 +1,57 @@
-// Floating-point arithmetic on binary32 and on pairs of floats: add, sub, mul, fma, div, sqrt, rcp,
-// rsqrt, ex2, lg2, tanh, min, max, copysign.
-#include <algorithm>
+// Arithmetic on floats of all formats and rounding modes: add, sub, mul, fma, mad, div, rcp, sqrt.
+#include "emulator/operations/floating.hpp"
+
 #include <array>
 #include <bit>
-#include <cmath>
 #include <functional>
 #include <limits>
+#include <utility>
 
-#include "emulator/operations/lane_wise.hpp"
-#include "emulator/operations/number_formats.hpp"
 #include "emulator/operations/operations.hpp"
+#include "emulator/operations/registers.hpp"
 
 namespace emu {
 namespace {
-
-float flush_to_zero(float value) {
-  return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0F, value) : value;
-}
 
 // Smallest magnitude that rounds to a normal number at 24 bits with an unbounded exponent. .ftz
 // flushes smaller results to zero, even those that would round up to the smallest normal number.
 constexpr double kMinNormal = std::numeric_limits<float>::min() * (1 - 0x1p-25);
 
-struct Mul {
-  float operator()(float a, float b) const { return a * b; }
-  static bool is_tiny(float a, float b) { return std::abs(double{a} * b) < kMinNormal; }
-};
-using Min = decltype([](float a, float b) { return lesser_number(a, b); });
-using Max = decltype([](float a, float b) { return greater_number(a, b); });
-// Minimum or maximum with .NaN: NaN if an operand is NaN.
-template <typename F>
-struct OrNan {
-  float operator()(float a, float b) const {
-    return std::isnan(a) || std::isnan(b) ? std::numeric_limits<float>::quiet_NaN() : F{}(a, b);
+// An instruction has a function that the host computes, for .rn of binary32 and binary64, and one
+// of exact numbers, for all other formats and rounding modes.
+struct Add {
+  static constexpr std::size_t kSources = 2;
+  static constexpr bool kNamesRounding = false;
+  auto operator()(auto a, auto b) const { return a + b; }
+  template <typename Units>
+  static Number<Units> exact(const Number<Units>& a, const Number<Units>& b, Rounding rounding) {
+    return sum(a, b, rounding);
   }
 };
-using Abs = decltype([](float a) { return std::abs(a); });
+struct Sub {
+  static constexpr std::size_t kSources = 2;
+  static constexpr bool kNamesRounding = false;
+  auto operator()(auto a, auto b) const { return a - b; }
+  template <typename Units>
+  static Number<Units> exact(const Number<Units>& a, Number<Units> b, Rounding rounding) {
+    b.is_negative = !b.is_negative;
+    return sum(a, b, rounding);
+  }
+};
+struct Mul {
+  static constexpr std::size_t kSources = 2;
+  static constexpr bool kNamesRounding = false;
+  auto operator()(auto a, auto b) const { return a * b; }
+  static bool is_tiny(float a, float b) { return std::abs(double{a} * b) < kMinNormal; }
+  template <typename Units>
+  static Number<Units> exact(const Number<Units>& a, const Number<Units>& b, Rounding /*rounding*/) {
+    return product(a, b);
+  }
+};
 struct Fma {
-  float operator()(float a, float b, float c) const { return std::fma(a, b, c); }
+  static constexpr std::size_t kSources = 3;
+  static constexpr bool kNamesRounding = true;
+  auto operator()(auto a, auto b, auto c) const { return std::fma(a, b, c); }
   static bool is_tiny(float a, float b, float c) {
     const double product = double{a} * b;
     const double sum = product + c;
@@ -46,130 +60,94 @@ struct Fma {
     return std::abs(sum) < kMinNormal ||
            (std::abs(sum) == kMinNormal && std::signbit(error) != std::signbit(sum) && error != 0);
   }
+  template <typename Units>
+  static Number<Units> exact(const Number<Units>& a, const Number<Units>& b, const Number<Units>& c,
+                             Rounding rounding) {
+    return sum(product(a, b), c, rounding);
+  }
+};
+struct Div {
+  static constexpr std::size_t kSources = 2;
+  static constexpr bool kNamesRounding = true;
+  auto operator()(auto a, auto b) const { return a / b; }
+  template <typename Units>
+  static Number<Units> exact(const Number<Units>& a, const Number<Units>& b, Rounding /*rounding*/) {
+    return quotient(a, b);
+  }
+};
+struct Reciprocal {
+  static constexpr std::size_t kSources = 1;
+  static constexpr bool kNamesRounding = true;
+  template <typename T>
+  T operator()(T a) const {
+    return T{1} / a;
+  }
+  template <typename Units>
+  static Number<Units> exact(const Number<Units>& a, Rounding /*rounding*/) {
+    return quotient(Number<Units>{.units = 1}, a);
+  }
+};
+struct SquareRoot {
+  static constexpr std::size_t kSources = 1;
+  static constexpr bool kNamesRounding = true;
+  auto operator()(auto a) const { return std::sqrt(a); }
+  template <typename Units>
+  static Number<Units> exact(const Number<Units>& a, Rounding /*rounding*/) {
+    return square_root(a);
+  }
 };
 
-using Sqrt = decltype([](float a) { return std::sqrt(a); });
-using Reciprocal = decltype([](float a) { return 1.0F / a; });
-// Functions that GPUs approximate; the emulator computes them in binary64 and rounds.
-using ReciprocalRoot =
-    decltype([](float a) { return static_cast<float>(1.0 / std::sqrt(double{a})); });
-using PowerOfTwo = decltype([](float a) { return static_cast<float>(std::exp2(double{a})); });
-using Logarithm = decltype([](float a) { return static_cast<float>(std::log2(double{a})); });
-using Tanh = decltype([](float a) { return static_cast<float>(std::tanh(double{a})); });
-using Sine = decltype([](float a) { return static_cast<float>(std::sin(double{a})); });
-using Cosine = decltype([](float a) { return static_cast<float>(std::cos(double{a})); });
+// Slots: the destination, then the sources, whose formats may be shorter than the result's.
+struct ExactArithmetic {
+  FloatResult result{};
+  std::array<FloatFormat, 3> sources{};
+  int count = 1;  // numbers in a register
+};
 
-// Applies the modifiers .ftz and .sat to operands and result.
-template <typename F, bool kFlushes, bool kSaturates>
-struct WithModifiers {
-  float operator()(auto... operands) const {
-    float result = kFlushes ? F{}(flush_to_zero(operands)...) : F{}(operands...);
-    if constexpr (kFlushes && requires { F::is_tiny(operands...); }) {
-      if (F::is_tiny(flush_to_zero(operands)...)) {
-        result = std::copysign(0.0F, result);
+// Returns the NaN of an operation of binary64, which keeps the payload of the first NaN.
+template <std::size_t kSources>
+std::uint64_t nan_of_binary64(const std::array<std::uint64_t, kSources>& sources) {
+  constexpr std::uint64_t kQuiet = std::uint64_t{1} << 51;
+  constexpr std::uint64_t kInvalid = 0xFFF8000000000000;
+  const auto* const nan =
+      std::ranges::find_if(sources, [](std::uint64_t bits) { return kF64.is_nan(bits); });
+  return nan == sources.end() ? kInvalid : *nan | kQuiet;
+}
+
+template <typename F, typename Units>
+Outcome run_exact(Warp& warp, const Op& op, Lanes lanes) {
+  const auto& [result, formats, count] = op.get<ExactArithmetic>();
+  std::array<Vec<std::uint64_t>, F::kSources> registers;
+  Lanes valid = kAllLanes;
+  for (std::size_t i = 0; i < F::kSources; ++i) {
+    registers[i] = read_bits(warp, op.slots[i + 1], formats[i].bits() * count);
+    valid &= warp.valid(op.slots[i + 1]);
+  }
+  Vec<std::uint64_t> results{};
+  const auto compute = [&]<std::size_t... kIndices>(int lane, int element,
+                                                    std::index_sequence<kIndices...>) {
+    const std::array<std::uint64_t, F::kSources> sources{
+        registers[kIndices].lanes[lane] >> (element * formats[kIndices].bits())...};
+    const auto number = [&](std::size_t i) {
+      return decode_float<Units>(result.flushes ? formats[i].flush(sources[i]) : sources[i],
+                                 formats[i]);
+    };
+    const Number<Units> exact = F::exact(number(kIndices)..., result.rounding);
+    if constexpr (sizeof(Units) > sizeof(std::uint64_t)) {
+      if (exact.is_nan()) {
+        return nan_of_binary64(sources);
       }
-    } else if constexpr (kFlushes) {
-      result = flush_to_zero(result);
     }
-    if constexpr (kSaturates) {
-      result = result > 0 ? std::min(result, 1.0F) : 0.0F;
+    return result.encode(exact);
+  };
+  for_each_lane(lanes, [&](int lane) {
+    for (int element = 0; element < count; ++element) {
+      results.lanes[lane] |= compute(lane, element, std::make_index_sequence<F::kSources>())
+                             << (element * result.format.bits());
     }
-    return canonicalize_nan(result);
-  }
-};
-
-// Decodes a binary32 instruction. Only .rn is supported, which is also the default.
-template <typename F, typename... Floats>
-void decode_single(Decoder& decoder) {
-  decoder.require("f32");
-  add_same_type(decoder, Type::kF32, sizeof...(Floats));
-  decoder.take("rn");
-  const bool flushes = decoder.take("ftz");
-  const bool saturates = decoder.take("sat");
-  decoder.op().code =
-      flushes && saturates ? &run_lane_wise<WithModifiers<F, true, true>, float, Floats...>
-      : flushes            ? &run_lane_wise<WithModifiers<F, true, false>, float, Floats...>
-      : saturates          ? &run_lane_wise<WithModifiers<F, false, true>, float, Floats...>
-                           : &run_lane_wise<WithModifiers<F, false, false>, float, Floats...>;
-}
-
-// Decodes a binary32 instruction without rounding and .sat modifiers.
-template <typename F>
-void decode_sign(Decoder& decoder) {
-  const bool flushes = decoder.take("ftz");
-  decoder.require("f32");
-  add_same_type(decoder, Type::kF32, 1);
-  decoder.op().code = flushes ? &run_lane_wise<WithModifiers<F, true, false>, float, float>
-                              : &run_lane_wise<WithModifiers<F, false, false>, float, float>;
-}
-
-// Combines the first operand's sign with the second operand's magnitude.
-using CopySign = decltype([](std::uint32_t sign, std::uint32_t magnitude) {
-  return (sign & 0x80000000U) | (magnitude & 0x7FFFFFFFU);
-});
-
-void decode_copysign(Decoder& decoder) {
-  decoder.require("f32");
-  add_same_type(decoder, Type::kF32, 2);
-  decoder.op().code = &run_lane_wise<CopySign, std::uint32_t, std::uint32_t, std::uint32_t>;
-}
-
-// Adds two numbers in binary64, rounding to odd, so that a second rounding to a shorter format
-// gives the correctly rounded sum (Boldo and Melquiond, "Emulation of FMA and correctly rounded
-// sums", 2008).
-double add_to_odd(double a, double b) {
-  const double sum = a + b;
-  if (!std::isfinite(sum)) {
-    return sum;
-  }
-  const double b_part = sum - a;
-  const double error = (a - (sum - b_part)) + (b - b_part);
-  auto bits = std::bit_cast<std::uint64_t>(sum);
-  if (error != 0 && (bits & 1U) == 0) {
-    const bool rounds_away = (error > 0) == (sum > 0);
-    bits = rounds_away ? bits + 1 : bits - 1;
-  }
-  return std::bit_cast<double>(bits);
-}
-
-template <float (*kValue)(std::uint16_t), std::uint16_t (*kBits)(double), typename F>
-struct MapPair {
-  std::uint32_t operator()(auto... operands) const {
-    std::uint32_t result = 0;
-    for (std::uint32_t half = 0; half < 32; half += 16) {
-      result |= std::uint32_t{kBits(F{}(kValue(static_cast<std::uint16_t>(operands >> half))...))}
-                << half;
-    }
-    return result;
-  }
-};
-
-// Arithmetic on the elements of a pair: exact in binary64, except that sums round to odd.
-using PairAdd = decltype([](float a, float b) { return add_to_odd(a, b); });
-using PairSub = decltype([](float a, float b) { return add_to_odd(a, -b); });
-using PairMul = decltype([](float a, float b) { return double{a} * double{b}; });
-using PairFma =
-    decltype([](float a, float b, float c) { return add_to_odd(double{a} * double{b}, c); });
-
-// Decodes an instruction on a pair of binary16 or bfloat16.
-template <typename F, typename... Words>
-void decode_pair(Decoder& decoder) {
-  const Type type = decoder.take_type();
-  decoder.take("rn");
-  add_same_type(decoder, type, sizeof...(Words));
-  using MapF16 = MapPair<&f16_value, &f16_bits_of_double, F>;
-  using MapBF16 = MapPair<&bf16_value, &bf16_bits_of_double, F>;
-  decoder.op().code = type == Type::kF16x2 ? &run_lane_wise<MapF16, std::uint32_t, Words...>
-                                           : &run_lane_wise<MapBF16, std::uint32_t, Words...>;
-}
-
-template <typename F, typename... Words>
-void decode_pair_or_nan(Decoder& decoder) {
-  if (decoder.take("NaN")) {
-    decode_pair<OrNan<F>, Words...>(decoder);
-  } else {
-    decode_pair<F, Words...>(decoder);
-  }
+  });
+  write_bits(warp, op.slots[0], result.format.bits() * count, results, lanes, valid);
+  return Outcome::kDone;
 }
 
 // Applies a function to both binary32 numbers in 64 bits.
@@ -186,120 +164,205 @@ struct MapSingles {
   }
 };
 
-template <typename F, typename... Words>
-void decode_singles(Decoder& decoder) {
-  decoder.require("f32x2");
-  decoder.take("rn");
-  const bool flushes = decoder.take("ftz");
-  add_same_type(decoder, Type::kF32x2, sizeof...(Words));
-  using Unmodified = MapSingles<WithModifiers<F, false, false>>;
-  using FlushingToZero = MapSingles<WithModifiers<F, true, false>>;
-  decoder.op().code = flushes ? &run_lane_wise<FlushingToZero, std::uint64_t, Words...>
-                              : &run_lane_wise<Unmodified, std::uint64_t, Words...>;
+template <std::size_t, typename T>
+using Repeated = T;
+
+// Returns the code of .rn in formats that the host computes with; null for all others.
+template <typename F>
+Code native_code(Type type, bool flushes, bool saturates) {
+  return [=]<std::size_t... kIndices>(std::index_sequence<kIndices...>) -> Code {
+    const auto single = [&]<bool kFlushes, bool kSaturates>() -> Code {
+      return &run_lane_wise<WithModifiers<F, kFlushes, kSaturates>, float,
+                            Repeated<kIndices, float>...>;
+    };
+    switch (type) {
+      case Type::kF32:
+        return flushes && saturates ? single.template operator()<true, true>()
+               : flushes            ? single.template operator()<true, false>()
+               : saturates          ? single.template operator()<false, true>()
+                                    : single.template operator()<false, false>();
+      case Type::kF32x2:
+        return flushes ? &run_lane_wise<MapSingles<WithModifiers<F, true, false>>, std::uint64_t,
+                                        Repeated<kIndices, std::uint64_t>...>
+                       : &run_lane_wise<MapSingles<WithModifiers<F, false, false>>, std::uint64_t,
+                                        Repeated<kIndices, std::uint64_t>...>;
+      case Type::kF64:
+        return &run_lane_wise<F, double, Repeated<kIndices, double>...>;
+      default:
+        return nullptr;
+    }
+  }(std::make_index_sequence<F::kSources>());
 }
 
-bool is_pair(Type type) {
-  return type == Type::kF16x2 || type == Type::kBF16x2;
-}
-
-using Word = std::uint32_t;   // a pair of 16-bit floats
-using Words = std::uint64_t;  // two binary32 numbers
-
-void decode_fma(Decoder& decoder) {
-  const Type type = decoder.peek_type().value_or(Type::kB32);
-  if (type == Type::kF32x2) {
-    decode_singles<Fma, Words, Words, Words>(decoder);
-  } else if (is_pair(type)) {
-    decoder.require("rn");
-    decode_pair<PairFma, Word, Word, Word>(decoder);
-  } else {
-    decode_single<Fma, float, float, float>(decoder);
+// Decodes an instruction of one of the formats, or of binary32 with shorter factors or summands:
+// add.f32.bf16.
+template <typename F>
+void decode_arithmetic(Decoder& decoder) {
+  const Type type = decoder.take_type();
+  const FloatElements elements = float_elements(decoder, type);
+  const bool is_half = elements.format == kF16 || elements.format == kBF16;
+  const bool is_single = elements.format == kF32;
+  ExactArithmetic details{.count = elements.count};
+  FloatResult& result = details.result;
+  result.format = elements.format;
+  result.rounding = take_rounding(decoder, F::kNamesRounding);
+  if (is_half && result.rounding != Rounding::kNearestEven) {
+    decoder.fail("unsupported rounding");
   }
-}
-
-void decode_tanh(Decoder& decoder) {
-  decoder.require("approx");
-  if (is_pair(decoder.peek_type().value_or(Type::kB32))) {
-    decode_pair<Tanh, Word>(decoder);
+  result.flushes = take_flush(decoder, type);
+  result.saturates =
+      (type == Type::kF32 || elements.format == kF16) && decoder.take("sat");
+  result.has_relu =
+      is_half && F::kSources == 3 && !result.saturates && decoder.take("relu");
+  details.sources.fill(elements.format);
+  std::vector<Type> sources(F::kSources, type);
+  const auto short_type = decoder.peek_type();
+  const bool is_mixed = type == Type::kF32 && F::kSources > 1 && !result.flushes &&
+                        (short_type == Type::kF16 || short_type == Type::kBF16);
+  if (is_mixed) {
+    decoder.take_type();
+    for (std::size_t i = 0; i + 1 < F::kSources; ++i) {
+      sources[i] = *short_type;
+      details.sources.at(i) = *short_type == Type::kF16 ? kF16 : kBF16;
+    }
+  }
+  decoder.add_operands(bits_of(type), sources);
+  if (result.rounding == Rounding::kNearestEven && !is_half && !is_mixed) {
+    decoder.op().code = native_code<F>(type, result.flushes, result.saturates);
     return;
   }
-  decoder.require("f32");
-  add_same_type(decoder, Type::kF32, 1);
-  decoder.op().code = &run_lane_wise<WithModifiers<Tanh, false, false>, float, float>;
+  decoder.op().details.set(details);
+  decoder.op().code = is_half || is_single ? &run_exact<F, std::uint64_t> : &run_exact<F, UInt128>;
 }
 
+// Decodes an instruction that has no packed or 16-bit form.
 template <typename F>
-void decode_approximate(Decoder& decoder) {
-  decoder.require("approx");
-  decode_single<F, float>(decoder);
-}
-
-template <typename F>
-void decode_approximate_or_rounded(Decoder& decoder) {
-  if (!decoder.take("approx")) {
-    decoder.require("rn");
+void decode_unpacked(Decoder& decoder) {
+  const auto type = decoder.peek_type();
+  if (type != Type::kF32 && type != Type::kF64) {
+    decoder.fail("unsupported type");
   }
-  decode_single<F, float>(decoder);
+  decode_arithmetic<F>(decoder);
 }
 
-void decode_div(Decoder& decoder) {
-  if (!decoder.take("approx") && !decoder.take("full")) {
-    decoder.require("rn");
+void decode_rcp(Decoder& decoder) {
+  if (decoder.take("approx")) {
+    decode_approximate_rcp(decoder);
+  } else {
+    decode_unpacked<Reciprocal>(decoder);
   }
-  decode_single<std::divides<>, float, float>(decoder);
 }
 
-// Decoders of a mnemonic that integer types share, one for each kind of float type; null if the
-// kind is not supported.
-struct FloatOperation {
+void decode_sqrt(Decoder& decoder) {
+  if (decoder.take("approx")) {
+    decode_approximate_sqrt(decoder);
+  } else {
+    decode_unpacked<SquareRoot>(decoder);
+  }
+}
+
+struct FloatDecoder {
   std::string_view mnemonic;
-  void (*single)(Decoder& decoder) = nullptr;
-  void (*pair)(Decoder& decoder) = nullptr;
-  void (*singles)(Decoder& decoder) = nullptr;
+  void (*decode)(Decoder& decoder);
 };
-constexpr std::array<FloatOperation, 8> kFloatOperations = {{
-    {"add", &decode_single<std::plus<>, float, float>, &decode_pair<PairAdd, Word, Word>,
-     &decode_singles<std::plus<>, Words, Words>},
-    {"sub", &decode_single<std::minus<>, float, float>, &decode_pair<PairSub, Word, Word>,
-     &decode_singles<std::minus<>, Words, Words>},
-    {"mul", &decode_single<Mul, float, float>, &decode_pair<PairMul, Word, Word>,
-     &decode_singles<Mul, Words, Words>},
-    {"div", &decode_div},
-    {"min", &decode_single<Min, float, float>, &decode_pair_or_nan<Min, Word, Word>},
-    {"max", &decode_single<Max, float, float>, &decode_pair_or_nan<Max, Word, Word>},
-    {"neg", &decode_sign<std::negate<>>, &decode_pair<std::negate<>, Word>},
-    {"abs", &decode_sign<Abs>, &decode_pair<Abs, Word>},
+// Decoders of mnemonics that integer types share.
+constexpr std::array<FloatDecoder, 9> kFloatDecoders = {{
+    {"add", &decode_arithmetic<Add>},
+    {"sub", &decode_arithmetic<Sub>},
+    {"mul", &decode_arithmetic<Mul>},
+    {"mad", &decode_arithmetic<Fma>},
+    {"div", &decode_float_div},
+    {"min", &decode_float_min},
+    {"max", &decode_float_max},
+    {"neg", &decode_float_neg},
+    {"abs", &decode_float_abs},
 }};
 
 constexpr std::array kOperations = {
-    Operation{"fma", &decode_fma},
-    Operation{"copysign", &decode_copysign},
-    Operation{"sqrt", &decode_approximate_or_rounded<Sqrt>},
-    Operation{"rcp", &decode_approximate_or_rounded<Reciprocal>},
-    Operation{"rsqrt", &decode_approximate<ReciprocalRoot>},
-    Operation{"ex2", &decode_approximate<PowerOfTwo>},
-    Operation{"lg2", &decode_approximate<Logarithm>},
-    Operation{"sin", &decode_approximate<Sine>},
-    Operation{"cos", &decode_approximate<Cosine>},
-    Operation{"tanh", &decode_tanh},
+    Operation{"fma", &decode_arithmetic<Fma>},
+    Operation{"rcp", &decode_rcp},
+    Operation{"sqrt", &decode_sqrt},
+};
+
+// Quotient of div.approx, which is 0 where the divisor's reciprocal would be subnormal.
+struct ApproximateQuotient {
+  float operator()(float a, float b) const {
+    const bool is_large = std::abs(b) > 0x1p126F && !std::isinf(b) && !std::isnan(a);
+    return !is_large      ? a / b
+           : std::isinf(a) ? std::numeric_limits<float>::quiet_NaN()
+                           : std::copysign(0.0F, std::signbit(a) != std::signbit(b) ? -1.0F : 1.0F);
+  }
 };
 
 }  // namespace
 
-bool decode_packed_or_float(Decoder& decoder) {
+FloatElements float_elements(const Decoder& decoder, Type type) {
+  switch (type) {
+    case Type::kF64:
+      return {.format = kF64, .count = 1};
+    case Type::kF32:
+      return {.format = kF32, .count = 1};
+    case Type::kF32x2:
+      return {.format = kF32, .count = 2};
+    case Type::kF16:
+      return {.format = kF16, .count = 1};
+    case Type::kF16x2:
+      return {.format = kF16, .count = 2};
+    case Type::kBF16:
+      return {.format = kBF16, .count = 1};
+    case Type::kBF16x2:
+      return {.format = kBF16, .count = 2};
+    default:
+      decoder.fail("unsupported type");
+  }
+}
+
+Rounding take_rounding(Decoder& decoder, bool is_required) {
+  constexpr std::array<std::string_view, 4> kNames = {"rn", "rz", "rm", "rp"};
+  constexpr std::array kModes = {Rounding::kNearestEven, Rounding::kZero, Rounding::kDown,
+                                 Rounding::kUp};
+  if (is_required) {
+    return kModes.at(decoder.take_index_of(kNames));
+  }
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (decoder.take(kNames.at(i))) {
+      return kModes.at(i);
+    }
+  }
+  return Rounding::kNearestEven;
+}
+
+bool take_flush(Decoder& decoder, Type type) {
+  const bool allows = type == Type::kF32 || type == Type::kF32x2 || type == Type::kF16 ||
+                      type == Type::kF16x2;
+  return allows && decoder.take("ftz");
+}
+
+void decode_float_div(Decoder& decoder) {
+  const bool is_approximate = decoder.take("approx");
+  if (!is_approximate && !decoder.take("full")) {
+    decode_unpacked<Div>(decoder);
+    return;
+  }
+  decoder.require("f32");
+  const bool flushes = decoder.take("ftz");
+  add_same_type(decoder, Type::kF32, 2);
+  const auto code = [&]<typename F>() -> Code {
+    return flushes ? &run_lane_wise<WithModifiers<F, true, false>, float, float, float>
+                   : &run_lane_wise<WithModifiers<F, false, false>, float, float, float>;
+  };
+  decoder.op().code = is_approximate ? code.template operator()<ApproximateQuotient>()
+                                     : code.template operator()<Div>();
+}
+
+bool decode_float(Decoder& decoder) {
   const auto type = decoder.peek_type();
   if (!type || !is_float(*type)) {
     return false;
   }
   const auto* const row =
-      std::ranges::find(kFloatOperations, decoder.mnemonic(), &FloatOperation::mnemonic);
-  const auto decode = is_pair(*type)          ? row->pair
-                      : *type == Type::kF32x2 ? row->singles
-                                              : row->single;
-  if (decode == nullptr) {
-    decoder.fail("unsupported type");
-  }
-  decode(decoder);
+      std::ranges::find(kFloatDecoders, decoder.mnemonic(), &FloatDecoder::mnemonic);
+  row->decode(decoder);
   return true;
 }
 

@@ -151,8 +151,8 @@ inline void add_same_type(Decoder& decoder, Type type, std::size_t sources) {
   decoder.add_operands(bits_of(type), std::vector(sources, type));
 }
 
-/// Decodes add, sub, mul, div, min, max, neg or abs if its type is a float or a pair of floats;
-/// otherwise does nothing and returns false.
-bool decode_packed_or_float(Decoder& decoder);
+/// Decodes add, sub, mul, mad, div, min, max, neg or abs if its type is a float or a pair of
+/// floats; otherwise does nothing and returns false.
+bool decode_float(Decoder& decoder);
 
 }  // namespace emu

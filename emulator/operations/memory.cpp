@@ -66,11 +66,6 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
     space = resolve_space(address);
   }
   Block& block = warp.block();
-  const auto require_inside = [&](std::size_t size) {
-    if (address > size || bytes > size - address) {
-      stop_outside(warp, op, lane, space, address, bytes);
-    }
-  };
   switch (space) {
     case MemorySpace::kShared:
     case MemorySpace::kClusterShared: {
@@ -93,14 +88,17 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
       return {owner.shared.data() + offset, owner.is_shared_written.data() + offset, &owner};
     }
     case MemorySpace::kParameter:
-      require_inside(block.grid().parameters.size());
+      if (const std::size_t size = block.grid().parameters.size();
+          address > size || bytes > size - address) {
+        stop_outside(warp, op, lane, space, address, bytes);
+      }
       return {block.grid().parameters.data() + address, nullptr};
     case MemorySpace::kLocal: {
-      require_inside(block.grid().program->local_bytes);
-      const std::size_t thread =
-          static_cast<std::size_t>(warp.index()) * kLanes + static_cast<std::size_t>(lane);
-      const std::size_t offset = thread * block.grid().program->local_bytes + address;
-      return {block.local.data() + offset, block.is_local_written.data() + offset};
+      LocalMemory& local = warp.local();
+      if (!local.contains(lane, address, bytes)) {
+        stop_outside(warp, op, lane, space, address, bytes);
+      }
+      return {local.byte(lane, address), local.written(lane, address)};
     }
     default: {
       Allocation* const allocation = block.grid().memory.find(address, bytes);
@@ -126,6 +124,37 @@ void require_shared(Decoder& decoder) {
   }
 }
 
+races::Scope take_scope(Decoder& decoder) {
+  return decoder.take("cta")                           ? races::Scope::kBlock
+         : decoder.take("cluster")                     ? races::Scope::kCluster
+         : decoder.take("gpu") || decoder.take("sys") ? races::Scope::kDevice
+                                                       : races::Scope::kNone;
+}
+
+races::StrongAccess take_order(Decoder& decoder, bool may_acquire, bool may_release,
+                               bool is_atomic) {
+  races::StrongAccess access{.is_atomic = is_atomic};
+  const bool is_both = may_acquire && may_release && decoder.take("acq_rel");
+  access.acquires = is_both || (may_acquire && decoder.take("acquire"));
+  access.releases = is_both || (may_release && !access.acquires && decoder.take("release"));
+  const bool orders = access.acquires || access.releases;
+  const bool is_volatile = !is_atomic && decoder.take("volatile");
+  const bool is_mmio = !is_atomic && decoder.take("mmio");
+  if (orders || is_volatile || decoder.take("relaxed") || is_atomic) {
+    access.scope = is_volatile ? races::Scope::kDevice : take_scope(decoder);
+    if (access.scope == races::Scope::kNone) {
+      if (!is_atomic) {
+        decoder.fail("expected a scope: .cta, .cluster, .gpu or .sys");
+      }
+      access.scope = races::Scope::kDevice;
+    }
+  } else if (is_mmio) {
+    decoder.fail("expected .relaxed");
+  }
+  decoder.op().orders_clusters = orders && access.scope == races::Scope::kDevice;
+  return access;
+}
+
 void report_uninitialized_store(const Warp& warp, const Op& op, Lanes lanes,
                                 std::uint64_t address) {
   if (warp.grid().checks_stored_values) {
@@ -145,6 +174,7 @@ struct LoadOrStore {
   std::uint8_t element_bits = 0;
   std::uint8_t register_bits = 0;  // register size per element
   bool extends_sign = false;
+  races::StrongAccess strength{};  // of a strong access
 
   [[nodiscard]] std::size_t element_bytes() const { return element_bits / 8; }
   [[nodiscard]] std::size_t bytes() const { return element_bytes() * count; }
@@ -185,7 +215,7 @@ void keep_partial(Warp& warp, const LoadOrStore& access, Slot slot, int lane, st
   }
 }
 
-template <bool kIsReadOnly>
+template <bool kIsReadOnly, bool kIsStrong = false>
 Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
   const LoadOrStore access =
       op.get<LoadOrStore>();  // a copy, which stores through std::byte* cannot change
@@ -195,13 +225,17 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
   std::array<Vec<std::uint64_t>, 8> values;
   std::array<Lanes, 8> valid{};
   Accesses accesses(warp, op, lanes);
-  const LaneAccesses lane_accesses(warp, op);
+  const LaneAccesses lane_accesses(warp, op, kIsStrong);
+  [[maybe_unused]] std::array<Memory, kIsStrong ? kLanes : 0> places;
   for_each_lane(lanes, [&](int lane) {
     const std::uint64_t address = address_of(warp, access.address, lane);
     const Memory memory = resolve(warp, op, lane, access.space, address, bytes);
     accesses.add(memory, bytes);
     lane_accesses.check(lane, memory, bytes, false);
     lane_accesses.record(lane, memory, bytes, false);
+    if constexpr (kIsStrong) {
+      places.at(static_cast<std::size_t>(lane)) = memory;
+    }
     const bool is_all_written = memory.is_written(0, bytes);
     for (std::size_t i = 0; i < access.count; ++i) {
       const std::uint64_t value = load_element(memory.bytes + i * element, element);
@@ -215,7 +249,15 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
       }
     }
   });
-  accesses.check_read(kIsReadOnly);
+  if constexpr (kIsStrong) {
+    accesses.check_read(false, access.strength.scope);
+    for_each_lane(lanes, [&](int lane) {
+      order_strong_access(warp, places.at(static_cast<std::size_t>(lane)), bytes, access.strength,
+                          false);
+    });
+  } else {
+    accesses.check_read(kIsReadOnly);
+  }
   for (std::size_t i = 0; i < access.count; ++i) {
     if (op.list[i] != kNoSlot) {
       write_bits(warp, op.list[i], access.register_bits, values.at(i), lanes, valid.at(i));
@@ -254,6 +296,7 @@ void store_partial(const Warp& warp, int lane, const Memory& memory, std::size_t
   }
 }
 
+template <bool kIsStrong>
 Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
   const LoadOrStore access = op.get<LoadOrStore>();
   warp.require_valid(access.address.slot, op, lanes, "the address");
@@ -266,7 +309,7 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
     valid.at(i) = warp.valid(op.list[i]);
   }
   Accesses accesses(warp, op, lanes);
-  const LaneAccesses lane_accesses(warp, op);
+  const LaneAccesses lane_accesses(warp, op, kIsStrong);
   std::array<Memory, kLanes> places;
   for_each_lane(lanes, [&](int lane) {
     const std::uint64_t address = address_of(warp, access.address, lane);
@@ -290,15 +333,25 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
   for_each_lane(lanes, [&](int lane) {
     lane_accesses.record(lane, places.at(static_cast<std::size_t>(lane)), bytes, true);
   });
-  accesses.check_write();
-  if (accesses.overlap()) {
+  accesses.check_write(kIsStrong ? access.strength.scope : races::Scope::kNone);
+  if constexpr (kIsStrong) {
+    for_each_lane(lanes, [&](int lane) {
+      order_strong_access(warp, places.at(static_cast<std::size_t>(lane)), bytes, access.strength,
+                          true);
+    });
+  } else if (accesses.overlap()) {
     check_overlapping_values(warp, op, lanes, values);
   }
   return Outcome::kDone;
 }
 
-// Takes cache hints, which have no effect here; true if one has an operand.
-bool take_cache_hints(Decoder& decoder) {
+// Takes cache operators and hints, which have no effect here; true if one has an operand.
+bool take_cache_hints(Decoder& decoder, bool is_load) {
+  if (is_load) {
+    decoder.take_any_of({"ca", "cg", "cs", "lu", "cv"});
+  } else {
+    decoder.take_any_of({"wb", "cg", "cs", "wt"});
+  }
   decoder.take_any_of({"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first",
                        "L1::evict_last", "L1::no_allocate"});
   decoder.take_any_of({"L2::evict_normal", "L2::evict_unchanged", "L2::evict_first",
@@ -307,22 +360,38 @@ bool take_cache_hints(Decoder& decoder) {
   return decoder.take("L2::cache_hint");
 }
 
+MemorySpace take_space(Decoder& decoder, bool is_load) {
+  const MemorySpace shared = take_shared_space(decoder);
+  if (shared != MemorySpace::kGeneric) {
+    return shared;
+  }
+  if (decoder.take_any_of({"param", "param::entry", "param::func"})) {
+    return decoder.is_local_parameter(is_load ? 1 : 0) ? MemorySpace::kLocal
+                                                       : MemorySpace::kParameter;
+  }
+  return decoder.take("global")  ? MemorySpace::kGlobal
+         : decoder.take("local") ? MemorySpace::kLocal
+         // .const variables are in global memory, at addresses of their own.
+         : is_load && decoder.take("const") ? MemorySpace::kGlobal
+                                            : MemorySpace::kGeneric;
+}
+
 template <bool kIsLoad>
 void decode_access(Decoder& decoder) {
   Op& op = decoder.op();
-  LoadOrStore access{.space = take_shared_space(decoder)};
-  if (access.space == MemorySpace::kGeneric) {
-    access.space = decoder.take("global")  ? MemorySpace::kGlobal
-                   : decoder.take("local") ? MemorySpace::kLocal
-                   : decoder.take("param") ? MemorySpace::kParameter
-                                           : MemorySpace::kGeneric;
+  LoadOrStore access{.space = take_space(decoder, kIsLoad)};
+  const bool is_uniform = kIsLoad && decoder.mnemonic() == "ldu";
+  const bool is_read_only = kIsLoad && (decoder.take("nc") || is_uniform);
+  if (is_read_only && access.space != MemorySpace::kGlobal &&
+      !(is_uniform && access.space == MemorySpace::kGeneric)) {
+    decoder.fail(is_uniform ? "ldu is supported for global memory only"
+                            : ".nc is supported for global memory only");
   }
-  const bool is_read_only = kIsLoad && decoder.take("nc");
-  if (is_read_only && access.space != MemorySpace::kGlobal) {
-    decoder.fail(".nc is supported for global memory only");
+  if (!is_read_only && !decoder.take("weak")) {
+    access.strength = take_order(decoder, kIsLoad, !kIsLoad, false);
   }
-  decoder.take("weak");
-  const bool has_policy = take_cache_hints(decoder);
+  const bool has_policy = take_cache_hints(decoder, kIsLoad);
+  decoder.take("unified");
   access.count = decoder.take("v2") ? 2 : decoder.take("v4") ? 4 : decoder.take("v8") ? 8 : 1;
   const Type type = decoder.take_type();
   decoder.expect_operands(has_policy ? 3 : 2);
@@ -351,22 +420,61 @@ void decode_access(Decoder& decoder) {
   access.element_bits = static_cast<std::uint8_t>(bits);
   access.register_bits = static_cast<std::uint8_t>(register_bits);
   access.extends_sign = is_signed(type);
+  const bool is_strong = access.strength.scope != races::Scope::kNone;
   op.details.set(access);
-  op.code = !kIsLoad ? &run_store : is_read_only ? &run_load<true> : &run_load<false>;
+  op.code = kIsLoad     ? is_strong      ? &run_load<false, true>
+                          : is_read_only ? &run_load<true>
+                                         : &run_load<false>
+            : is_strong ? &run_store<true>
+                        : &run_store<false>;
 }
 
 Outcome run_nothing(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
   return Outcome::kDone;
 }
 
-// Decodes prefetch, a hint without effect; its address is not checked.
+// Decodes prefetch and applypriority, hints without effect; their addresses are not checked.
 void decode_prefetch(Decoder& decoder) {
-  if (!decoder.take("tensormap")) {
-    decoder.require("global");
-    decoder.take_one_of({"L1", "L2"});
+  const bool is_priority = decoder.mnemonic() == "applypriority";
+  if (decoder.take("tensormap")) {
+    decoder.take_any_of({"const", "param"});
+  } else {
+    decoder.take_any_of({"global", "local"});
+    if (is_priority) {
+      decoder.require("L2::evict_normal");
+    } else {
+      decoder.take_one_of({"L1", "L2", "L2::evict_last", "L2::evict_normal"});
+    }
   }
-  decoder.expect_operands(1);
+  decoder.expect_operands(is_priority ? 2 : 1);
   decoder.op().code = &run_nothing;
+}
+
+// Writes a cache policy, whose value means nothing here.
+Outcome run_policy(Warp& warp, const Op& op, Lanes lanes) {
+  warp.fill(op.slots[0], std::uint64_t{0}, lanes);
+  return Outcome::kDone;
+}
+
+void decode_policy(Decoder& decoder) {
+  if (decoder.take("fractional")) {
+    decoder.expect_operands(1, 2);
+  } else if (decoder.take("range")) {
+    decoder.take("global");
+    decoder.expect_operands(4);
+  } else {
+    decoder.require("cvt");
+    decoder.require("L2");
+    decoder.expect_operands(2);
+  }
+  // The first priority is of what the policy is for, the second of all else.
+  for (int i = 0; i < 2; ++i) {
+    decoder.take_any_of({"L2::evict_last", "L2::evict_normal", "L2::evict_first",
+                         "L2::evict_unchanged"});
+  }
+  decoder.require("b64");
+  decoder.add(decoder.destination(0, 64));
+  decoder.op().code = &run_policy;
 }
 
 constexpr std::uint64_t kPassBytes = 128;
@@ -395,7 +503,11 @@ std::uint32_t shared_wavefronts(std::span<const std::uint64_t> addresses, std::s
 constexpr std::array kOperations = {
     Operation{"ld", &decode_access<true>},
     Operation{"st", &decode_access<false>},
+    Operation{"ldu", &decode_access<true>},
     Operation{"prefetch", &decode_prefetch},
+    Operation{"prefetchu", &decode_prefetch},
+    Operation{"applypriority", &decode_prefetch},
+    Operation{"createpolicy", &decode_policy},
 };
 
 }  // namespace

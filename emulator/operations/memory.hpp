@@ -62,7 +62,15 @@ MemorySpace take_shared_space(Decoder& decoder);
 /// Takes .shared or .shared::cta; fails if neither is present.
 void require_shared(Decoder& decoder);
 
-/// Reports, if RunOptions::check_stored_values, that lanes store an uninitialised value to this address in global memory.
+/// Takes .cta, .cluster, .gpu or .sys; returns kNone if none is present.
+races::Scope take_scope(Decoder& decoder);
+/// Takes the order of a strong access (.relaxed, .acquire, .release or .acq_rel, of those that are
+/// allowed) and its scope. Without an order the access is weak, or relaxed if it `is_atomic`.
+races::StrongAccess take_order(Decoder& decoder, bool may_acquire, bool may_release,
+                               bool is_atomic);
+
+/// Reports, if RunOptions::check_stored_values, that lanes store an uninitialised value to this
+/// address in global memory.
 void report_uninitialized_store(const Warp& warp, const Op& op, Lanes lanes, std::uint64_t address);
 
 /// Counts the passes of an ld or st. Global memory: the 128-byte lines that the lanes touch. Shared

@@ -5,80 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "emulator/operations/exact_number.hpp"
+
 namespace emu {
-namespace {
-
-// Float format with a sign bit, exponent bits and fraction bits.
-struct Format {
-  int exponent_bits;
-  int fraction_bits;
-  bool has_infinity;  // false: the highest exponent holds numbers, and only all ones is NaN
-
-  [[nodiscard]] constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
-  [[nodiscard]] constexpr int min_exponent() const { return 1 - bias(); }
-  [[nodiscard]] constexpr int max_exponent() const {
-    return (1 << exponent_bits) - (has_infinity ? 2 : 1) - bias();
-  }
-  [[nodiscard]] double largest() const {
-    const int units_below =
-        has_infinity ? 1 : 2;  // units in the last place below the next power of two
-    return std::ldexp(2.0 - units_below * std::ldexp(1.0, -fraction_bits), max_exponent());
-  }
-};
-
-constexpr Format kF16{5, 10, true};
-constexpr Format kBF16{8, 7, true};
-constexpr Format kE4M3{4, 3, false};
-constexpr Format kE5M2{5, 2, true};
-
-// Encodes a non-negative number, finite or infinite, without the sign bit.
-template <Format kFormat>
-std::uint32_t magnitude_bits(double value, bool is_saturating) {
-  constexpr std::uint32_t kInfinity = ((1U << kFormat.exponent_bits) - 1) << kFormat.fraction_bits;
-  const auto largest_bits = [] {
-    return kFormat.has_infinity ? kInfinity - 1 : kInfinity + (1U << kFormat.fraction_bits) - 2;
-  };
-  if (value == 0) {
-    return 0;
-  }
-  int exponent = 0;
-  if (!std::isinf(value)) {
-    std::frexp(value, &exponent);
-    --exponent;  // value = 1.xxx * 2^exponent
-    exponent = std::max(exponent, kFormat.min_exponent());
-    // Rounds to the nearest unit in the last place, ties to even; the scaled value is exact.
-    const double units = std::nearbyint(std::ldexp(value, kFormat.fraction_bits - exponent));
-    value = std::ldexp(units, exponent - kFormat.fraction_bits);
-    if (value == 0) {
-      return 0;
-    }
-  }
-  if (value > kFormat.largest()) {
-    return is_saturating || !kFormat.has_infinity ? largest_bits() : kInfinity;
-  }
-  std::frexp(value, &exponent);
-  --exponent;
-  if (exponent < kFormat.min_exponent()) {
-    return static_cast<std::uint32_t>(
-        std::ldexp(value, kFormat.fraction_bits - kFormat.min_exponent()));
-  }
-  const auto fraction = static_cast<std::uint32_t>(
-      std::ldexp(value, kFormat.fraction_bits - exponent) - (1U << kFormat.fraction_bits));
-  return (static_cast<std::uint32_t>(exponent + kFormat.bias()) << kFormat.fraction_bits) |
-         fraction;
-}
-
-template <Format kFormat>
-std::uint32_t bits_of_value(double value, std::uint32_t nan, bool is_saturating) {
-  if (std::isnan(value)) {
-    return nan;
-  }
-  const std::uint32_t sign =
-      std::signbit(value) ? 1U << (kFormat.exponent_bits + kFormat.fraction_bits) : 0;
-  return sign | magnitude_bits<kFormat>(std::abs(value), is_saturating);
-}
-
-}  // namespace
 
 float canonicalize_nan(float value) {
   return std::isnan(value) ? std::bit_cast<float>(0x7FFFFFFFU) : value;
@@ -136,16 +65,8 @@ std::uint16_t bf16_bits(float value) {
 }
 
 std::uint16_t f16_bits_of_double(double value) {
-  return static_cast<std::uint16_t>(bits_of_value<kF16>(value, 0x7FFF, false));
-}
-std::uint16_t bf16_bits_of_double(double value) {
-  return static_cast<std::uint16_t>(bits_of_value<kBF16>(value, 0x7FFF, false));
-}
-std::uint8_t e4m3_bits(float value) {
-  return static_cast<std::uint8_t>(bits_of_value<kE4M3>(value, 0x7F, true));
-}
-std::uint8_t e5m2_bits(float value) {
-  return static_cast<std::uint8_t>(bits_of_value<kE5M2>(value, 0x7F, true));
+  const auto number = decode_float<std::uint64_t>(std::bit_cast<std::uint64_t>(value), kF64);
+  return static_cast<std::uint16_t>(encode_float(number, kF16, Rounding::kNearestEven));
 }
 
 }  // namespace emu

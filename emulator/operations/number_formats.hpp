@@ -19,16 +19,10 @@ std::uint16_t f16_bits(float value);
 std::uint16_t bf16_bits(float value);
 /// Rounds a binary64 number to binary16, in one rounding.
 std::uint16_t f16_bits_of_double(double value);
-std::uint16_t bf16_bits_of_double(double value);
 /// Decodes UE8M0, a format of exponent bits only: powers of two from 2^-127 to 2^127, and NaN.
 float ue8m0_value(std::uint8_t bits);
 /// Rounds the magnitude to a power of two, down or, if `rounds_up`, up; saturates at the format's
 /// limits (satfinite). NaN becomes 0xFF.
 std::uint8_t ue8m0_bits(float value, bool rounds_up);
-
-/// Round to nearest, ties to even; overflow saturates to the largest finite number (satfinite). NaN
-/// becomes 0x7F.
-std::uint8_t e4m3_bits(float value);
-std::uint8_t e5m2_bits(float value);
 
 }  // namespace emu

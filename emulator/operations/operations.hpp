@@ -9,8 +9,15 @@
 namespace emu {
 
 std::span<const Operation> integer_operations();
+std::span<const Operation> extended_operations();
+std::span<const Operation> dot_product_operations();
+std::span<const Operation> video_operations();
 std::span<const Operation> bit_operations();
+std::span<const Operation> bit_field_operations();
 std::span<const Operation> float_operations();
+std::span<const Operation> float_function_operations();
+std::span<const Operation> float_bit_operations();
+std::span<const Operation> comparison_operations();
 std::span<const Operation> data_operations();
 std::span<const Operation> conversion_operations();
 std::span<const Operation> memory_operations();

@@ -48,6 +48,8 @@ T uniform_value(Warp& warp, const Op& op, Slot slot, Lanes lanes, FindingKind ki
 /// Reads a register; bits above its width are zero.
 inline Vec<std::uint64_t> read_bits(const Warp& warp, Slot slot, int bits) {
   switch (bits) {
+    case 8:
+      return widen(warp.read<std::uint8_t>(slot));
     case 16:
       return widen(warp.read<std::uint16_t>(slot));
     case 32:
@@ -61,6 +63,9 @@ inline Vec<std::uint64_t> read_bits(const Warp& warp, Slot slot, int bits) {
 inline void write_bits(Warp& warp, Slot slot, int bits, const Vec<std::uint64_t>& values,
                        Lanes lanes, Lanes valid) {
   switch (bits) {
+    case 8:
+      warp.write(slot, narrow_to<std::uint8_t>(values), lanes, valid);
+      break;
     case 16:
       warp.write(slot, narrow_to<std::uint16_t>(values), lanes, valid);
       break;

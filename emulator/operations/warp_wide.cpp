@@ -1,9 +1,10 @@
-// Warp-wide operations: shfl, vote, elect, redux, activemask, bar.warp.
+// Warp-wide operations: shfl, vote, match, elect, redux, activemask, bar.warp.
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <type_traits>
 
@@ -18,16 +19,61 @@
 namespace emu {
 namespace {
 
-// Checks that the lanes in the mask execute the instruction together, and that all have the same
-// mask.
-void require_members(Warp& warp, const Op& op, Slot slot, Lanes lanes) {
-  const Lanes mask =
-      uniform_value(warp, op, slot, lanes, FindingKind::kIllegalOperand, "the mask of lanes");
-  if ((mask & warp.live_lanes()) != lanes) {
-    warp.stop(FindingKind::kDivergent, op, lanes,
-              fmt::format("the mask names the live lanes {:#010x}, but lanes {:#010x} execute it",
-                          mask & warp.live_lanes(), lanes));
+// Lanes of a warp that wait at a warp-wide instruction for others that its mask names.
+Outcome wait_for_members(Warp& warp, const Op& op, Slot slot, Lanes lanes, const Op* meets_at,
+                         const std::function<void(Lanes)>& run) {
+  const auto masks = warp.read<Lanes>(slot);
+  for (Lanes remaining = lanes & ~warp.met_lanes; remaining != 0;) {
+    const Lanes mask = masks.lanes[std::countr_zero(remaining)];
+    Lanes group = 0;
+    for_each_lane(lanes, [&](int lane) {
+      group |= masks.lanes[lane] == mask ? lane_bit(lane) : 0;
+    });
+    remaining &= ~group;
+    if ((group & ~mask) != 0) {
+      warp.stop(FindingKind::kDivergent, op, group,
+                fmt::format("the mask names the live lanes {:#010x}, but lanes {:#010x} execute it",
+                            mask & warp.live_lanes(), group));
+    }
+    auto meeting = std::ranges::find_if(warp.meetings, [&](const LaneMeeting& other) {
+      return other.op == meets_at && other.mask == mask;
+    });
+    const Lanes arrived = group | (meeting == warp.meetings.end() ? 0 : meeting->arrived);
+    if ((mask & warp.live_lanes() & ~arrived) == 0) {
+      run(arrived & warp.live_lanes());
+      warp.met_lanes |= arrived;
+      if (meeting != warp.meetings.end()) {
+        warp.meetings.erase(meeting);
+      }
+    } else if (meeting == warp.meetings.end()) {
+      warp.meetings.push_back({.op = meets_at, .mask = mask, .arrived = arrived});
+    } else {
+      meeting->arrived = arrived;
+    }
   }
+  if ((lanes & ~warp.met_lanes) != 0) {
+    return warp.wait_for(WaitFor::kLanes, masks.lanes[std::countr_zero(lanes & ~warp.met_lanes)]);
+  }
+  warp.met_lanes &= ~lanes;
+  return Outcome::kDone;
+}
+
+// Calls run(group) for each group of lanes that name the same mask, which the instruction concerns
+// together. Lanes wait until all live lanes of their mask have come to the instruction, or with
+// `meets_anywhere` to any of its kind.
+template <typename Run>
+Outcome for_each_group(Warp& warp, const Op& op, Slot slot, Lanes lanes, Run&& run,
+                       bool meets_anywhere = false) {
+  warp.require_valid(slot, op, lanes, "the mask of lanes");
+  const auto masks = warp.read<Lanes>(slot);
+  const Lanes mask = masks.lanes[std::countr_zero(lanes)];
+  bool is_whole = (mask & warp.live_lanes()) == lanes && warp.met_lanes == 0;
+  for_each_lane(lanes, [&](int lane) { is_whole = is_whole && masks.lanes[lane] == mask; });
+  if (is_whole) {
+    run(lanes);
+    return Outcome::kDone;
+  }
+  return wait_for_members(warp, op, slot, lanes, meets_anywhere ? nullptr : &op, run);
 }
 
 enum class Shuffle : std::uint8_t { kIndex, kUp, kDown, kButterfly };
@@ -38,8 +84,7 @@ struct ShuffleMode {
   Shuffle shuffle = Shuffle::kIndex;
 };
 
-Outcome run_shfl(Warp& warp, const Op& op, Lanes lanes) {
-  require_members(warp, op, op.slots[5], lanes);
+void shuffle_group(Warp& warp, const Op& op, Lanes lanes) {
   const auto a = warp.read<std::uint32_t>(op.slots[2]);
   const auto b = warp.read<std::uint32_t>(op.slots[3]);
   const auto c = warp.read<std::uint32_t>(op.slots[4]);
@@ -83,11 +128,17 @@ Outcome run_shfl(Warp& warp, const Op& op, Lanes lanes) {
     }
   });
   valid &= warp.valid(op.slots[3]) & warp.valid(op.slots[4]);
-  warp.write(op.slots[0], d, lanes, valid);
+  if (op.slots[0] != kNoSlot) {
+    warp.write(op.slots[0], d, lanes, valid);
+  }
   if (op.slots[1] != kNoSlot) {
     warp.write_predicate(op.slots[1], lanes_in_range, lanes, kAllLanes);
   }
-  return Outcome::kDone;
+}
+
+Outcome run_shfl(Warp& warp, const Op& op, Lanes lanes) {
+  return for_each_group(warp, op, op.slots[5], lanes,
+                        [&](Lanes group) { shuffle_group(warp, op, group); });
 }
 
 void decode_shfl(Decoder& decoder) {
@@ -98,7 +149,8 @@ void decode_shfl(Decoder& decoder) {
   decoder.expect_operands(5);
   const syntax::Operand& result = decoder.operand(0);
   const bool has_predicate = result.kind == syntax::OperandKind::kPair;
-  decoder.add(decoder.destination(has_predicate ? result.parts[0] : result, 32));
+  const syntax::Operand& value = has_predicate ? result.parts[0] : result;
+  decoder.add(value.kind == syntax::OperandKind::kSink ? kNoSlot : decoder.destination(value, 32));
   decoder.add(has_predicate ? decoder.destination(result.parts[1], 1) : kNoSlot);
   for (std::size_t i = 1; i < 5; ++i) {
     decoder.add(decoder.source(i, Type::kB32));
@@ -115,20 +167,23 @@ struct VoteMode {
   bool is_negated = false;  // the predicate is negated
 };
 
-Outcome run_vote(Warp& warp, const Op& op, Lanes lanes) {
-  require_members(warp, op, op.slots[2], lanes);
+void vote_of_group(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(op.slots[1], op, lanes, "the predicate");
   const auto& [vote, is_negated] = op.get<VoteMode>();
   const Lanes votes = warp.read_predicate(op.slots[1], is_negated) & lanes;
   if (vote == Vote::kBallot) {
     warp.fill(op.slots[0], votes, lanes);
-    return Outcome::kDone;
+    return;
   }
   const bool result = vote == Vote::kAll   ? votes == lanes
                       : vote == Vote::kAny ? votes != 0
                                            : votes == 0 || votes == lanes;
   warp.write_predicate(op.slots[0], result ? kAllLanes : 0, lanes, kAllLanes);
-  return Outcome::kDone;
+}
+
+Outcome run_vote(Warp& warp, const Op& op, Lanes lanes) {
+  return for_each_group(warp, op, op.slots[2], lanes,
+                        [&](Lanes group) { vote_of_group(warp, op, group); });
 }
 
 void decode_vote(Decoder& decoder) {
@@ -147,13 +202,13 @@ void decode_vote(Decoder& decoder) {
 // Slots: the leader's number (optional), the predicate, the mask. PTX does not specify the leader;
 // the emulator elects the lowest lane.
 Outcome run_elect(Warp& warp, const Op& op, Lanes lanes) {
-  require_members(warp, op, op.slots[2], lanes);
-  const Lanes leader = lanes & (~lanes + 1);
-  if (op.slots[0] != kNoSlot) {
-    warp.fill(op.slots[0], static_cast<std::uint32_t>(std::countr_zero(leader)), lanes);
-  }
-  warp.write_predicate(op.slots[1], leader, lanes, kAllLanes);
-  return Outcome::kDone;
+  return for_each_group(warp, op, op.slots[2], lanes, [&](Lanes group) {
+    const Lanes leader = group & (~group + 1);
+    if (op.slots[0] != kNoSlot) {
+      warp.fill(op.slots[0], static_cast<std::uint32_t>(std::countr_zero(leader)), group);
+    }
+    warp.write_predicate(op.slots[1], leader, group, kAllLanes);
+  });
 }
 
 void decode_elect(Decoder& decoder) {
@@ -182,8 +237,7 @@ struct ReductionMode {
 };
 
 template <typename T, typename F>
-Outcome run_redux(Warp& warp, const Op& op, Lanes lanes) {
-  require_members(warp, op, op.slots[2], lanes);
+void reduce_group(Warp& warp, const Op& op, Lanes lanes) {
   auto values = warp.read<T>(op.slots[1]);
   const auto& [takes_magnitudes, propagates_nan] = op.get<ReductionMode>();
   const int first = std::countr_zero(lanes);
@@ -208,7 +262,12 @@ Outcome run_redux(Warp& warp, const Op& op, Lanes lanes) {
   }
   const bool is_valid = (warp.valid(op.slots[1]) & lanes) == lanes;
   warp.fill(op.slots[0], result, lanes, is_valid ? kAllLanes : 0);
-  return Outcome::kDone;
+}
+
+template <typename T, typename F>
+Outcome run_redux(Warp& warp, const Op& op, Lanes lanes) {
+  return for_each_group(warp, op, op.slots[2], lanes,
+                        [&](Lanes group) { reduce_group<T, F>(warp, op, group); });
 }
 
 void decode_redux(Decoder& decoder) {
@@ -243,6 +302,54 @@ void decode_redux(Decoder& decoder) {
   }
 }
 
+// Slots: the result, the predicate (match.all; optional), the value, the mask.
+template <typename T, bool kIsAll>
+Outcome run_match(Warp& warp, const Op& op, Lanes lanes) {
+  return for_each_group(warp, op, op.slots[3], lanes, [&](Lanes group) {
+    const auto values = warp.read<T>(op.slots[2]);
+    Vec<Lanes> matches{};
+    for_each_lane(group, [&](int lane) {
+      for_each_lane(group, [&](int other) {
+        matches.lanes[lane] |= values.lanes[lane] == values.lanes[other] ? lane_bit(other) : 0;
+      });
+      if (kIsAll && matches.lanes[lane] != group) {
+        matches.lanes[lane] = 0;
+      }
+    });
+    const bool is_valid = (warp.valid(op.slots[2]) & group) == group;
+    const Lanes valid = is_valid ? kAllLanes : 0;
+    if (op.slots[0] != kNoSlot) {
+      warp.write(op.slots[0], matches, group, valid);
+    }
+    if (op.slots[1] != kNoSlot) {
+      const bool is_same = matches.lanes[std::countr_zero(group)] == group;
+      warp.write_predicate(op.slots[1], is_same ? kAllLanes : 0, group, valid);
+    }
+  });
+}
+
+void decode_match(Decoder& decoder) {
+  const bool is_all = decoder.take_one_of({"any", "all"}) == "all";
+  decoder.require("sync");
+  const Type type = decoder.take_type();
+  if (type != Type::kB32 && type != Type::kB64) {
+    decoder.fail("unsupported type");
+  }
+  decoder.expect_operands(3);
+  const syntax::Operand& result = decoder.operand(0);
+  const bool is_pair = is_all && result.kind == syntax::OperandKind::kPair;
+  const syntax::Operand& matches = is_pair ? result.parts[0] : result;
+  decoder.add(matches.kind == syntax::OperandKind::kSink ? kNoSlot
+                                                         : decoder.destination(matches, 32));
+  decoder.add(is_pair ? decoder.destination(result.parts[1], 1) : kNoSlot);
+  decoder.add(decoder.source(1, type));
+  decoder.add(decoder.source(2, Type::kB32));
+  decoder.op().code = type == Type::kB64
+                          ? is_all ? &run_match<std::uint64_t, true> : &run_match<std::uint64_t, false>
+                      : is_all ? &run_match<std::uint32_t, true>
+                               : &run_match<std::uint32_t, false>;
+}
+
 Outcome run_activemask(Warp& warp, const Op& op, Lanes lanes) {
   warp.fill(op.slots[0], lanes, lanes);
   return Outcome::kDone;
@@ -256,9 +363,15 @@ void decode_activemask(Decoder& decoder) {
 
 // Slots: the mask.
 Outcome run_warp_barrier(Warp& warp, const Op& op, Lanes lanes) {
-  require_members(warp, op, op.slots[0], lanes);
-  warp.begin_interval();
-  return Outcome::kDone;
+  return for_each_group(
+      warp, op, op.slots[0], lanes,
+      [&](Lanes group) {
+        warp.begin_interval();
+        if (group == warp.live_lanes()) {
+          warp.notify_races([](auto& races, auto actor) { races.meet_lanes(actor); });
+        }
+      },
+      true);
 }
 
 constexpr std::array kOperations = {
@@ -266,6 +379,7 @@ constexpr std::array kOperations = {
     Operation{"vote", &decode_vote},
     Operation{"elect", &decode_elect},
     Operation{"redux", &decode_redux},
+    Operation{"match", &decode_match},
     Operation{"activemask", &decode_activemask},
 };
 

@@ -11,6 +11,9 @@ constexpr std::uint64_t kSharedWindow = 0x1'0000'0000;
 constexpr std::uint64_t kParameterWindow = 0x2'0000'0000;
 constexpr std::uint64_t kLocalWindow = 0x3'0000'0000;
 constexpr std::uint64_t kWindowBytes = 0x1'0000'0000;
+/// Addresses of functions: kCodeBytes apart, where no memory is.
+constexpr std::uint64_t kCodeWindow = 0x4'0000'0000;
+constexpr std::uint64_t kCodeBytes = 16;
 /// Number of address bits within a block's shared memory; the block's rank in its cluster is above
 /// them, as on hardware (CUTLASS, include/cute/arch/copy_sm100_tma.hpp, relies on it).
 constexpr unsigned kRankShift = 24;

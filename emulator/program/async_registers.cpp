@@ -11,12 +11,13 @@ using syntax::Operand;
 using syntax::OperandKind;
 
 // Lists the registers that an instruction writes: its first operand, unless that is an address.
-std::vector<Slot> written_slots(const syntax::Instruction& instruction,
-                                const std::function<Slot(int)>& slot_of) {
+std::vector<Slot> written_slots(const Op& op,
+                                const std::function<Slot(const Op& op, int index)>& slot_of) {
+  const syntax::Instruction& instruction = *op.instruction;
   std::vector<Slot> slots;
   const auto add = [&](const Operand& operand) {
     if (operand.kind == OperandKind::kRegister) {
-      slots.push_back(slot_of(operand.index));
+      slots.push_back(slot_of(op, operand.index));
     }
   };
   if (!instruction.operands.empty() && instruction.operands[0].kind != OperandKind::kAddress) {
@@ -34,7 +35,8 @@ bool is_constant(const syntax::Instruction& instruction) {
 
 }  // namespace
 
-void number_async_registers(Program& program, const std::function<Slot(int)>& slot_of) {
+void number_async_registers(Program& program,
+                            const std::function<Slot(const Op& op, int index)>& slot_of) {
   std::unordered_map<Slot, std::uint32_t> numbers;
   for (Op& op : program.ops) {
     if (!op.is_async_product) {
@@ -53,7 +55,7 @@ void number_async_registers(Program& program, const std::function<Slot(int)>& sl
     if (op.is_async_product) {
       continue;
     }
-    const std::vector<Slot> written = written_slots(*op.instruction, slot_of);
+    const std::vector<Slot> written = written_slots(op, slot_of);
     const auto add = [&](Slot slot) {
       if (const auto number = numbers.find(slot); number != numbers.end()) {
         op.async_registers.push_back(

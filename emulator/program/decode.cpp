@@ -2,29 +2,25 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <deque>
 #include <limits>
-#include <map>
-#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "emulator/program/address_space.hpp"
 #include "emulator/program/decoder.hpp"
+#include "emulator/program/layout.hpp"
+#include "emulator/program/reachable.hpp"
 #include "emulator/syntax/limits.hpp"
 #include "fovea_emulator/error.hpp"
 
 namespace emu {
 namespace {
 
-using syntax::align_up;
 using syntax::Operand;
 using syntax::OperandKind;
 using syntax::Space;
-
-std::uint32_t register_words(int bits) {
-  return bits == 1 ? 4 : static_cast<std::uint32_t>(bits) * kLanes / 32;  // a multiple of 16 bytes
-}
 
 bool is_special_register(std::string_view name) {
   constexpr std::array<std::string_view, 4> kNumbers = {"%laneid", "%warpid", "%cluster_ctarank",
@@ -40,111 +36,6 @@ bool is_special_register(std::string_view name) {
 }
 
 }  // namespace
-
-// Layout of the register file: registers, constants and the addresses of variables.
-class Layout {
- public:
-  Layout(const syntax::Module& module, const syntax::Function& function,
-         const std::map<std::string, std::uint64_t, std::less<>>& global_addresses,
-         Program& program)
-      : function_(function), program_(program) {
-    for (const syntax::Register& reg : function.registers) {
-      slots_.push_back(allocate_slot(reg.bits));
-    }
-    for (const auto& [name, address] : global_addresses) {
-      places_[name] = {Space::kGlobal, address};
-    }
-    for (const syntax::Variable& parameter : function.parameters) {
-      places_[parameter.name] = {Space::kParameter, parameter.offset};
-    }
-    place_variables(module.variables);
-    place_variables(function.variables);
-    if (program.local_bytes > syntax::kMaxLocalBytes ||
-        program.static_shared_bytes > syntax::kMaxSharedBytes) {
-      throw Error(fmt::format(
-          "line {}: {} has {} bytes of local and {} of shared memory; at most "
-          "{} and {} are allowed",
-          function.line, function.name, program.local_bytes, program.static_shared_bytes,
-          syntax::kMaxLocalBytes, syntax::kMaxSharedBytes));
-    }
-    // Dynamic shared memory lies after all static variables.
-    const std::size_t end =
-        align_up(kReservedSharedBytes + program.static_shared_bytes, program.dynamic_alignment);
-    for (const syntax::Variable& variable : module.variables) {
-      if (variable.space == Space::kShared && variable.bytes == 0) {
-        places_[variable.name] = {Space::kShared, end};
-        program.shared.push_back(
-            {.name = variable.name, .offset = end, .bytes = syntax::kMaxSharedBytes});
-      }
-    }
-  }
-
-  [[nodiscard]] Slot slot_of(int index) const { return slots_[static_cast<std::size_t>(index)]; }
-  [[nodiscard]] int bits_of(int index) const {
-    return function_.registers[static_cast<std::size_t>(index)].bits;
-  }
-
-  [[nodiscard]] std::size_t instruction_count() const { return function_.instructions.size(); }
-
-  Slot constant(std::uint64_t value, int bits, bool is_shared_address = false) {
-    const auto [entry, is_new] = constants_.try_emplace({bits, value, is_shared_address}, kNoSlot);
-    if (is_new) {
-      entry->second = allocate_slot(bits);
-      program_.constants.push_back({.slot = entry->second,
-                                    .bits = bits,
-                                    .value = value,
-                                    .is_shared_address = is_shared_address});
-    }
-    return entry->second;
-  }
-
-  Slot special(const std::string& name) {
-    const auto [entry, is_new] = specials_.try_emplace(name, kNoSlot);
-    if (is_new) {
-      entry->second = allocate_slot(32);
-      program_.specials.push_back({.slot = entry->second, .name = name});
-    }
-    return entry->second;
-  }
-
-  [[nodiscard]] const Place* find_place(std::string_view name) const {
-    const auto entry = places_.find(name);
-    return entry == places_.end() ? nullptr : &entry->second;
-  }
-
- private:
-  Slot allocate_slot(int bits) {
-    const Slot slot = program_.register_file_words + kHeaderWords;
-    program_.register_file_words = slot + register_words(bits);
-    return slot;
-  }
-
-  void place_variables(const std::vector<syntax::Variable>& variables) {
-    for (const syntax::Variable& variable : variables) {
-      if (variable.space == Space::kShared && variable.bytes == 0) {
-        program_.dynamic_alignment = std::max(program_.dynamic_alignment, variable.alignment);
-      } else if (variable.space == Space::kShared) {
-        const std::size_t offset =
-            align_up(kReservedSharedBytes + program_.static_shared_bytes, variable.alignment);
-        program_.static_shared_bytes = offset + variable.bytes - kReservedSharedBytes;
-        places_[variable.name] = {Space::kShared, offset};
-        program_.shared.push_back(
-            {.name = variable.name, .offset = offset, .bytes = variable.bytes});
-      } else if (variable.space == Space::kLocal) {
-        const std::size_t offset = align_up(program_.local_bytes, variable.alignment);
-        program_.local_bytes = offset + variable.bytes;
-        places_[variable.name] = {Space::kLocal, offset};
-      }
-    }
-  }
-
-  const syntax::Function& function_;
-  Program& program_;
-  std::vector<Slot> slots_;
-  std::map<std::tuple<int, std::uint64_t, bool>, Slot> constants_;
-  std::map<std::string, Slot> specials_;
-  std::map<std::string, Place, std::less<>> places_;
-};
 
 Decoder::Decoder(Layout& layout, const syntax::Instruction& instruction, Op& op)
     : layout_(layout), instruction_(instruction), op_(op) {
@@ -266,11 +157,18 @@ void Decoder::add_result(const Operand& operand, int bits) {
   }
 }
 
+void Decoder::require_whole(const Operand& operand) const {
+  if (operand.has_minus || !operand.selector.empty()) {
+    fail("this instruction takes no minus sign before a register and no part of one");
+  }
+}
+
 Slot Decoder::source(const Operand& operand, Type type) const {
   const int bits = bits_of(type);
   if (operand.is_negated) {
     fail("'!' is allowed before predicates only");
   }
+  require_whole(operand);
   switch (operand.kind) {
     case OperandKind::kRegister:
       if (layout_.bits_of(operand.index) != bits || operand.offset != 0) {
@@ -281,7 +179,7 @@ Slot Decoder::source(const Operand& operand, Type type) const {
       if (!is_special_register(operand.name) || bits != 32) {
         fail(fmt::format("unsupported special register {}", operand.name));
       }
-      return layout_.special(operand.name);
+      return layout_.special(operand.name, 32);
     case OperandKind::kInteger:
       if (is_float(type)) {
         fail("an integer constant cannot be used as a float");
@@ -303,9 +201,14 @@ Slot Decoder::source(const Operand& operand, Type type) const {
       }
       fail("a float constant cannot be used as an integer");
     case OperandKind::kSymbol: {
-      const Place* const place = layout_.find_place(operand.name);
-      if (place == nullptr || is_float(type) || bits < 32) {
+      const Place* const place = layout_.find_place(operand);
+      if (place == nullptr || place->space == syntax::Space::kRegister || is_float(type) ||
+          bits < 32) {
         fail(fmt::format("unsupported operand {}", operand.name));
+      }
+      if (place->is_in_frame) {
+        return layout_.frame_address(place->address + static_cast<std::uint64_t>(operand.offset),
+                                     bits);
       }
       return layout_.constant(place->address + static_cast<std::uint64_t>(operand.offset), bits,
                               place->space == Space::kShared);
@@ -316,6 +219,7 @@ Slot Decoder::source(const Operand& operand, Type type) const {
 }
 
 Slot Decoder::destination(const Operand& operand, int bits) const {
+  require_whole(operand);
   if (operand.kind != OperandKind::kRegister || layout_.bits_of(operand.index) != bits) {
     fail(fmt::format("expected a register of {} bits for the result", bits));
   }
@@ -324,6 +228,7 @@ Slot Decoder::destination(const Operand& operand, int bits) const {
 
 Slot Decoder::predicate(const Operand& operand, bool& is_negated) const {
   is_negated = operand.is_negated;
+  require_whole(operand);
   if (operand.kind == OperandKind::kRegister && layout_.bits_of(operand.index) == 1) {
     return layout_.slot_of(operand.index);
   }
@@ -333,8 +238,8 @@ Slot Decoder::predicate(const Operand& operand, bool& is_negated) const {
   fail("expected a predicate");
 }
 
-std::size_t Decoder::instruction_count() const {
-  return layout_.instruction_count();
+Slot Decoder::carry() const {
+  return layout_.shared().carry();
 }
 
 int Decoder::register_bits(const Operand& operand, Type type) const {
@@ -346,6 +251,7 @@ AddressOperand Decoder::address(const Operand& operand) const {
     fail("expected [an address]");
   }
   const Operand& base = operand.parts[0];
+  require_whole(base);
   if (base.kind == OperandKind::kRegister) {
     const int bits = layout_.bits_of(base.index);
     if (bits < 32) {
@@ -359,6 +265,50 @@ AddressOperand Decoder::address(const Operand& operand) const {
     return {.slot = source(base, Type::kB64), .bits = 64, .offset = operand.offset};
   }
   fail("expected an address in a register or a variable's name");
+}
+
+bool Decoder::is_local_parameter(std::size_t index) const {
+  const Operand& address = operand(index);
+  if (address.kind != OperandKind::kAddress || address.parts.empty()) {
+    return false;
+  }
+  const Operand& base = address.parts.front();
+  const Place* const place =
+      base.kind == OperandKind::kSymbol ? layout_.find_place(base) : nullptr;
+  return place != nullptr ? place->space == syntax::Space::kLocal
+                          : !layout_.function().is_kernel;
+}
+
+std::size_t Decoder::passed_bytes(const Operand& operand) const {
+  if (operand.kind == OperandKind::kSymbol && operand.index >= 0) {
+    return layout_.function().symbol(static_cast<std::size_t>(operand.index)).bytes;
+  }
+  if (operand.kind != OperandKind::kRegister) {
+    fail("expected a register or .param");
+  }
+  return static_cast<std::size_t>(layout_.bits_of(operand.index)) / 8;
+}
+
+PassedValue Decoder::passed_value(const Operand& operand, std::size_t bytes,
+                                  bool is_result) const {
+  if (operand.kind == OperandKind::kSink && is_result) {
+    return {};
+  }
+  if (operand.kind == OperandKind::kSymbol && operand.index >= 0) {
+    const auto symbol = static_cast<std::size_t>(operand.index);
+    const Place* const place = layout_.find_place(operand);
+    if (place->space == syntax::Space::kLocal &&
+        layout_.function().symbol(symbol).space == syntax::Space::kParameter &&
+        layout_.function().symbol(symbol).bytes == bytes) {
+      return layout_.passed_symbol(symbol);
+    }
+  } else if (bytes == 2 || bytes == 4 || bytes == 8) {
+    const int bits = static_cast<int>(bytes) * 8;
+    return {.slot = is_result ? destination(operand, bits) : source(operand, bit_type(bits)),
+            .bytes = bytes};
+  }
+  fail(fmt::format("expected a register or .param of {} bytes for {}", bytes,
+                   is_result ? "a result" : "an argument"));
 }
 
 std::int64_t Decoder::immediate(std::size_t index) const {
@@ -379,61 +329,108 @@ std::uint8_t Decoder::small_immediate(std::size_t index) const {
 
 namespace {
 
-void decode_flow(Decoder& decoder) {
-  Op& op = decoder.op();
-  if (decoder.mnemonic() == "bra") {
-    decoder.take("uni");
-    decoder.expect_operands(1);
-    if (decoder.operand(0).kind != OperandKind::kLabel) {
-      decoder.fail("expected a label");
-    }
-    if (static_cast<std::size_t>(decoder.operand(0).index) == decoder.instruction_count()) {
-      decoder.fail("no instruction follows the label");
-    }
-    op.flow = Flow::kBranch;
-    op.target = decoder.operand(0).index;
-  } else {
-    decoder.expect_operands(0);
-    op.flow = Flow::kExit;  // calls are not supported, so a return ends the kernel
+void decode_operation(Decoder& decoder, const Reachable& reachable, FindOperation find_operation) {
+  if (decode_control(decoder, reachable.numbers, find_operation)) {
+    return;
   }
+  const Operation* const operation = find_operation(decoder.mnemonic());
+  if (operation == nullptr) {
+    decoder.fail("unsupported instruction");
+  }
+  operation->decode(decoder);
   decoder.finish();
 }
 
-}  // namespace
+// Ends a function whose last instruction is a call that does not return.
+void end_after_call(std::vector<Op>& ops, const syntax::Function& function) {
+  if (!ops.empty() && ops.back().instruction->opcode.starts_with("call")) {
+    ops.push_back({.flow = function.is_kernel ? Flow::kExit : Flow::kReturn,
+                   .instruction = ops.back().instruction});
+  }
+  if (ops.empty() || ops.back().flow == Flow::kNext || ops.back().flow == Flow::kCall ||
+      ops.back().guard != kNoSlot) {
+    throw Error(
+        fmt::format("line {}: {} ends without ret or a branch", function.line, function.name));
+  }
+}
 
-Program decode(const syntax::Module& module, const syntax::Function& function,
-               const std::map<std::string, std::uint64_t, std::less<>>& global_addresses,
-               FindOperation find_operation) {
-  Program program;
-  program.module = &module;
-  program.function = &function;
-  Layout layout(module, function, global_addresses, program);
-  program.ops.reserve(function.instructions.size() + 1);
+// Decodes the operations of a function; their targets are those of the function alone.
+std::vector<Op> decode_function(Layout& layout, const Reachable& reachable,
+                                FindOperation find_operation) {
+  const syntax::Function& function = layout.function();
+  std::vector<Op> ops;
+  ops.reserve(function.instructions.size() + 1);
   for (const syntax::Instruction& instruction : function.instructions) {
-    Op& op = program.ops.emplace_back();
+    Op& op = ops.emplace_back();
     op.instruction = &instruction;
     if (instruction.guard >= 0) {
       op.guard = layout.slot_of(instruction.guard);
       op.is_guard_negated = instruction.is_guard_negated;
     }
     Decoder decoder(layout, instruction, op);
-    const std::string_view mnemonic = decoder.mnemonic();
-    if (mnemonic == "bra" || mnemonic == "ret" || mnemonic == "exit") {
-      decode_flow(decoder);
-    } else if (const Operation* const operation = find_operation(mnemonic)) {
-      operation->decode(decoder);
-      decoder.finish();
-    } else {
-      decoder.fail("unsupported instruction");
+    decode_operation(decoder, reachable, find_operation);
+  }
+  end_after_call(ops, function);
+  find_joins(ops, function.branch_targets);
+  return ops;
+}
+
+// Appends the operations of a function to the program's.
+void append_function(Program& program, const syntax::Function& function, std::vector<Op> ops) {
+  const auto first = static_cast<std::int32_t>(program.ops.size());
+  const auto first_list = static_cast<std::int32_t>(program.branch_targets.size());
+  for (Op& op : ops) {
+    op.target += op.flow == Flow::kBranch           ? first
+                 : op.flow == Flow::kIndirectBranch ? first_list
+                                                    : 0;
+    op.join += op.join >= 0 ? first : 0;
+    program.ops.push_back(std::move(op));
+  }
+  for (std::vector<std::int32_t> targets : function.branch_targets) {
+    for (std::int32_t& target : targets) {
+      target += first;
+    }
+    program.branch_targets.push_back(std::move(targets));
+  }
+}
+
+}  // namespace
+
+Program decode(const syntax::Module& module, const syntax::Function& kernel,
+               const GlobalAddresses& global_addresses, FindOperation find_operation,
+               syntax::MemoryCharge& memory) {
+  Program program;
+  program.module = &module;
+  Reachable reachable = find_reachable(module, kernel, memory);
+  program.bodies = std::move(reachable.functions);
+  reachable.functions.clear();
+  program.function = &program.bodies.front();
+  ProgramLayout shared(module, program.bodies, reachable.variables, global_addresses, program);
+  std::deque<Layout> layouts;
+  std::size_t instructions = program.bodies.size();
+  for (const syntax::Function& body : program.bodies) {
+    layouts.emplace_back(shared, layouts.size(), body);
+    instructions += body.instructions.size();
+  }
+  program.ops.reserve(instructions);
+  std::vector<const Layout*> layout_of_op;
+  for (Layout& layout : layouts) {
+    const auto entry = static_cast<std::int32_t>(program.ops.size());
+    append_function(program, layout.function(),
+                    decode_function(layout, reachable, find_operation));
+    layout_of_op.resize(program.ops.size(), &layout);
+    program.functions.push_back(layout.describe(entry));
+  }
+  program.local_bytes = program.functions.front().frame_bytes;
+  for (const auto& [name, number] : reachable.numbers) {
+    if (const auto address = global_addresses.find(name); address != global_addresses.end()) {
+      program.function_addresses.emplace(address->second, number);
     }
   }
-  if (program.ops.empty() || program.ops.back().flow == Flow::kNext ||
-      program.ops.back().guard != kNoSlot) {
-    throw Error(
-        fmt::format("line {}: {} ends without ret or a branch", function.line, function.name));
-  }
-  find_joins(program.ops);
-  number_async_registers(program, [&](int index) { return layout.slot_of(index); });
+  program.orders_clusters = std::ranges::any_of(program.ops, &Op::orders_clusters);
+  number_async_registers(program, [&](const Op& op, int index) {
+    return layout_of_op[static_cast<std::size_t>(&op - program.ops.data())]->slot_of(index);
+  });
   return program;
 }
 

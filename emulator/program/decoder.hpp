@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,8 +27,8 @@ class Decoder {
   [[nodiscard]] std::string_view mnemonic() const { return mnemonic_; }
   [[nodiscard]] Op& op() { return op_; }
   [[nodiscard]] const syntax::Instruction& instruction() const { return instruction_; }
-  /// Number of instructions in the kernel.
-  [[nodiscard]] std::size_t instruction_count() const;
+  /// Layout of the function that is decoded.
+  [[nodiscard]] Layout& layout() { return layout_; }
   [[noreturn]] void fail(std::string_view reason) const;
 
   /// Takes a modifier, at any position; true if it was present.
@@ -79,6 +80,8 @@ class Decoder {
     add(predicate(operand(index), is_negated));
     return is_negated;
   }
+  /// Returns the slot of the carry of extended-precision arithmetic, a predicate.
+  [[nodiscard]] Slot carry() const;
   /// Returns the size of a register operand in bits; for other operands, that of the type.
   [[nodiscard]] int register_bits(const syntax::Operand& operand, Type type) const;
   /// Decodes an address whose base is a register, or a constant for a symbol or number.
@@ -89,12 +92,23 @@ class Decoder {
     add(added.slot);
     return added;
   }
+  /// Whether an address with .param is in local memory, where the parameters of functions and the
+  /// arguments of calls are, rather than among the kernel's parameters.
+  [[nodiscard]] bool is_local_parameter(std::size_t index) const;
+  /// Returns the size of an argument or result of a call by itself.
+  [[nodiscard]] std::size_t passed_bytes(const syntax::Operand& operand) const;
+  /// Returns an argument or result of a call, which has this size.
+  [[nodiscard]] PassedValue passed_value(const syntax::Operand& operand, std::size_t bytes,
+                                         bool is_result) const;
   /// Returns the value of an operand that must be an integer literal.
   [[nodiscard]] std::int64_t immediate(std::size_t index) const;
   /// Returns the value of an operand that must be an integer literal from 0 to 255.
   [[nodiscard]] std::uint8_t small_immediate(std::size_t index) const;
 
  private:
+  /// Fails for -r and for a part of a register, r.h1.
+  void require_whole(const syntax::Operand& operand) const;
+
   Layout& layout_;
   const syntax::Instruction& instruction_;
   Op& op_;
@@ -109,11 +123,19 @@ struct Operation {
   void (*decode)(Decoder& decoder);
 };
 
+/// Decodes bra, brx, ret, exit and call; false for other instructions. `functions` has the numbers
+/// of the functions that the kernel may call.
+bool decode_control(Decoder& decoder,
+                    const std::map<std::string, std::int32_t, std::less<>>& functions,
+                    FindOperation find_operation);
+
 /// Sets `join` of every branch to its immediate post-dominator, the first operation that all lanes
-/// reach on either path.
-void find_joins(std::span<Op> ops);
+/// reach on either path. Targets are those of the function alone.
+void find_joins(std::span<Op> ops, std::span<const std::vector<std::int32_t>> branch_targets);
 /// Numbers the registers that asynchronous matrix products use after issue, and lists them for
-/// every operation that accesses some. `slot_of` returns the slot of a register by its index.
-void number_async_registers(Program& program, const std::function<Slot(int)>& slot_of);
+/// every operation that accesses some. `slot_of` returns the slot of a register of an operation's
+/// function by its index.
+void number_async_registers(Program& program,
+                            const std::function<Slot(const Op& op, int index)>& slot_of);
 
 }  // namespace emu

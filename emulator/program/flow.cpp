@@ -11,7 +11,9 @@ namespace {
 // Algorithm" (2001), on the reversed graph. The last block is the exit, which has no operations.
 class PostDominators {
  public:
-  explicit PostDominators(std::span<const Op> ops) : ops_(ops) {
+  PostDominators(std::span<const Op> ops,
+                 std::span<const std::vector<std::int32_t>> branch_targets)
+      : ops_(ops), branch_targets_(branch_targets) {
     find_blocks();
     find_edges();
     order_blocks();
@@ -28,7 +30,21 @@ class PostDominators {
  private:
   [[nodiscard]] int exit() const { return static_cast<int>(first_ops_.size()); }
 
-  static bool ends_block(const Op& op) { return op.flow != Flow::kNext; }
+  static bool ends_block(const Op& op) {
+    return op.flow != Flow::kNext && op.flow != Flow::kCall;
+  }
+
+  // Calls use(target) for each target of a branch.
+  template <typename Use>
+  void for_each_target(const Op& op, Use&& use) const {
+    if (op.flow == Flow::kBranch) {
+      use(static_cast<std::size_t>(op.target));
+    } else if (op.flow == Flow::kIndirectBranch) {
+      for (const std::int32_t target : branch_targets_[static_cast<std::size_t>(op.target)]) {
+        use(static_cast<std::size_t>(target));
+      }
+    }
+  }
 
   void find_blocks() {
     std::vector<bool> begins_block(ops_.size() + 1, false);
@@ -37,9 +53,7 @@ class PostDominators {
       if (ends_block(ops_[i])) {
         begins_block[i + 1] = true;
       }
-      if (ops_[i].flow == Flow::kBranch) {
-        begins_block[static_cast<std::size_t>(ops_[i].target)] = true;
-      }
+      for_each_target(ops_[i], [&](std::size_t target) { begins_block[target] = true; });
     }
     block_numbers_.resize(ops_.size());
     for (std::size_t i = 0; i < ops_.size(); ++i) {
@@ -58,13 +72,11 @@ class PostDominators {
                                    ? static_cast<std::size_t>(first_ops_[block + 1])
                                    : ops_.size();
       const Op& last = ops_[next - 1];
-      if (last.flow == Flow::kBranch) {
-        add_edge(block, static_cast<std::size_t>(last.target));
-      }
-      if (last.flow == Flow::kExit) {
+      for_each_target(last, [&](std::size_t target) { add_edge(block, target); });
+      if (last.flow == Flow::kExit || last.flow == Flow::kReturn) {
         add_edge(block, ops_.size());
       }
-      if (last.flow == Flow::kNext || last.guard != kNoSlot) {
+      if (!ends_block(last) || last.guard != kNoSlot) {
         add_edge(block, next);
       }
     }
@@ -137,6 +149,7 @@ class PostDominators {
   }
 
   std::span<const Op> ops_;
+  std::span<const std::vector<std::int32_t>> branch_targets_;
   std::vector<int> first_ops_;      // first operation of each block
   std::vector<int> block_numbers_;  // block of each operation
   std::vector<std::vector<int>> successors_;
@@ -149,13 +162,13 @@ class PostDominators {
 
 }  // namespace
 
-void find_joins(std::span<Op> ops) {
+void find_joins(std::span<Op> ops, std::span<const std::vector<std::int32_t>> branch_targets) {
   if (ops.empty()) {
     return;
   }
-  const PostDominators dominators(ops);
+  const PostDominators dominators(ops, branch_targets);
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (ops[i].flow == Flow::kBranch) {
+    if (ops[i].flow == Flow::kBranch || ops[i].flow == Flow::kIndirectBranch) {
       ops[i].join = dominators.find_join(i);
     }
   }

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "emulator/races/clock.hpp"
+#include "emulator/races/order.hpp"
 
 namespace emu::races {
 
@@ -39,21 +39,27 @@ struct Access {
   friend bool operator==(const Access&, const Access&) = default;
 };
 
-/// Packs Access::origin: the operation's number in its program, the warp that executed it, and
-/// whether the asynchronous proxy makes the access.
+/// Packs Access::origin: the operation's number in its program, the warp that executed it, the
+/// scope of a strong access, and whether the asynchronous proxy makes the access.
 constexpr unsigned kWarpBits = 10;
-constexpr std::uint32_t kMaxOperations = std::uint32_t{1} << (31 - kWarpBits);
-constexpr std::uint32_t pack_origin(std::uint32_t operation, Actor warp, bool is_async) {
-  return (operation << kWarpBits | warp) << 1U | std::uint32_t{is_async};
+constexpr unsigned kFlagBits = 3;
+constexpr std::uint32_t kMaxOperations = std::uint32_t{1} << (32 - kWarpBits - kFlagBits);
+constexpr std::uint32_t pack_origin(std::uint32_t operation, Actor warp, bool is_async,
+                                    Scope scope = Scope::kNone) {
+  return (operation << kWarpBits | warp) << kFlagBits | static_cast<std::uint32_t>(scope) << 1U |
+         std::uint32_t{is_async};
 }
 constexpr bool is_async(const Access& access) {
   return (access.origin & 1U) != 0;
 }
+constexpr Scope scope_of(const Access& access) {
+  return static_cast<Scope>(access.origin >> 1U & 3U);
+}
 constexpr Actor warp_of(const Access& access) {
-  return access.origin >> 1U & ((Actor{1} << kWarpBits) - 1);
+  return access.origin >> kFlagBits & ((Actor{1} << kWarpBits) - 1);
 }
 constexpr std::uint32_t operation_number(const Access& access) {
-  return access.origin >> (kWarpBits + 1);
+  return access.origin >> (kWarpBits + kFlagBits);
 }
 
 /// Set of grids that are known to have ended, as ranges of their parties.
@@ -88,6 +94,11 @@ struct View {
   const EndedGrids* ended = nullptr;
   const EndedGrids* ended_with_visible_writes = nullptr;
   const EndedGrids* ended_at_begin = nullptr;  // grids that had ended when this one began
+  // Accesses to global memory by other clusters that happen before this access.
+  const ClusterClocks* others = nullptr;
+  const ClusterClocks* visible_others = nullptr;
+  std::uint32_t block_warps = 1;   // number of warps per block
+  bool keeps_all_readers = false;  // threads may order clusters of a grid
   bool is_read_only = false;  // .nc: no thread may write the bytes while the grid runs
 };
 

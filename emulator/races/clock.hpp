@@ -47,33 +47,4 @@ class Clock {
   std::vector<std::uint32_t> epochs_;
 };
 
-/// Clocks of a warp: what happens before its own instructions, and before the asynchronous work
-/// that it starts. Synchronisation of threads carries all of them.
-struct Order {
-  Clock generic{};
-  Clock async_shared{};  // generic writes to shared memory that a proxy fence has covered
-  Clock async_global{};
-  Clock init{};  // initialisations of mbarriers that fence.mbarrier_init has covered
-  /// Operations on tensor memory that have ended or been issued, up to each warp's last
-  /// tcgen05.fence::before_thread_sync; other warps see them after a fence::after_thread_sync.
-  Clock tensor_ended{};
-  Clock tensor_issued{};
-  Clock before_end{};  // accesses that happen before the block's end, if not before its accesses
-
-  void join(const Order& other) {
-    generic.join(other.generic);
-    async_shared.join(other.async_shared);
-    async_global.join(other.async_global);
-    join_relaxed(other);
-  }
-  /// Joins the components that relaxed operations carry.
-  void join_relaxed(const Order& other) {
-    init.join(other.init);
-    tensor_ended.join(other.tensor_ended);
-    tensor_issued.join(other.tensor_issued);
-    before_end.join(other.before_end);
-  }
-  void clear() { *this = {}; }
-};
-
 }  // namespace emu::races

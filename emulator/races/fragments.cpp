@@ -31,6 +31,13 @@ void Fragments::run(Id fragment, std::uint32_t epoch) {
   }
 }
 
+void Fragments::meet(std::uint32_t epoch) {
+  turns_.clear();
+  if (current_ != 0) {
+    turns_.push_back({.epoch = epoch, .fragment = current_});
+  }
+}
+
 bool Fragments::is_before(std::uint32_t epoch) const {
   const auto next_turn = std::ranges::upper_bound(turns_, epoch, {}, &Turn::epoch);
   if (next_turn == turns_.begin()) {

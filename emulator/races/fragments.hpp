@@ -21,6 +21,10 @@ class Fragments {
   /// Records that the fragment runs from this epoch on.
   void run(Id fragment, std::uint32_t epoch);
 
+  /// Records that all lanes of the warp have met, so that its operations before this epoch happen
+  /// before those of every fragment.
+  void meet(std::uint32_t epoch);
+
   [[nodiscard]] Id current() const { return current_; }
   /// Whether the warp's operations in that epoch happen before those of the current fragment.
   [[nodiscard]] bool is_before(std::uint32_t epoch) const;

@@ -10,12 +10,19 @@
 namespace emu::races {
 namespace {
 
+// Limit of the reads of a cell that are kept, where threads may order clusters.
+constexpr std::size_t kMaxReaders = 256;
+
 bool is_of_cluster(const View& view, const Access& earlier) {
   return cluster_of(earlier.party) == cluster_of(view.access.party);
 }
 
-// Clusters of a grid are unordered, so that only the end of its grid orders another cluster's
-// write.
+bool covers(const ClusterClocks* clocks, const Access& earlier) {
+  return clocks != nullptr &&
+         clocks->covers(cluster_of(earlier.party), actor_of(earlier.party), earlier.epoch);
+}
+
+// Orders another cluster's write by the end of its grid, or by threads that have told each other.
 std::optional<ConflictKind> global_write_conflict(const View& view, const Access& earlier,
                                                   std::uint64_t offset) {
   if (view.is_read_only && !view.ended_at_begin->contains(earlier.party)) {
@@ -24,10 +31,11 @@ std::optional<ConflictKind> global_write_conflict(const View& view, const Access
   if (is_of_cluster(view, earlier)) {
     return write_conflict(view, earlier, offset);
   }
-  if (!view.ended->contains(earlier.party)) {
-    return ConflictKind::kUnordered;
+  if (!view.ended->contains(earlier.party) && !covers(view.others, earlier)) {
+    return are_strong(view, earlier) ? std::nullopt : std::optional(ConflictKind::kUnordered);
   }
-  if (!is_async(earlier) && !view.ended_with_visible_writes->contains(earlier.party)) {
+  if (!is_async(earlier) && !view.ended_with_visible_writes->contains(earlier.party) &&
+      !covers(view.visible_others, earlier)) {
     return ConflictKind::kNoProxyFence;
   }
   return std::nullopt;
@@ -35,7 +43,8 @@ std::optional<ConflictKind> global_write_conflict(const View& view, const Access
 
 bool read_comes_before(const View& view, const Access& earlier) {
   return is_of_cluster(view, earlier) ? comes_before(view, earlier, *view.prior_accesses)
-                                      : view.ended->contains(earlier.party);
+                                      : view.ended->contains(earlier.party) ||
+                                            covers(view.others, earlier);
 }
 
 }  // namespace
@@ -90,7 +99,7 @@ void GlobalShadow::add_read(const View& view, Reads& reads) {
   if (previous.party == kNoParty || previous.party == current.party) {
     return;
   }
-  if (!is_of_cluster(view, previous)) {
+  if (!is_of_cluster(view, previous) && !view.keeps_all_readers) {
     if (view.ended->contains(previous.party)) {
       return;
     }
@@ -105,9 +114,11 @@ void GlobalShadow::add_read(const View& view, Reads& reads) {
     add_node(reads, previous);
     return;
   }
+  std::size_t readers = 0;
   for (std::uint32_t node = reads.other_reads; node != 0; node = nodes_[node].next) {
     Access& other = nodes_[node].access;
-    if (!is_of_cluster(view, other) && !view.ended->contains(other.party)) {
+    if (++readers == kMaxReaders || (!view.keeps_all_readers && !is_of_cluster(view, other) &&
+                                     !view.ended->contains(other.party))) {
       return;
     }
     if (other.party == current.party || other.party == previous.party ||
@@ -171,7 +182,7 @@ std::optional<Conflict> GlobalShadow::write(const View& view, std::uint64_t offs
           Reads& reads = cell_reads[i];
           const auto check = [&](const Access& earlier) {
             if (!conflict.has_value() && earlier.party != kNoParty &&
-                !read_comes_before(view, earlier)) {
+                !read_comes_before(view, earlier) && !are_strong(view, earlier)) {
               conflict = Conflict{.other = earlier, .offset = start + (i << page.shift)};
             }
           };

@@ -8,12 +8,13 @@ namespace emu::races {
 
 std::optional<LaneShadow::Conflict> LaneShadow::find(const OpenIntervals& open, int lane,
                                                      bool is_write, std::uint64_t offset,
-                                                     std::size_t bytes) const {
+                                                     std::size_t bytes, bool is_strong) const {
   const Lanes own = lane < 0 ? 0 : lane_bit(lane);
   const auto conflict_with_mark = [&](const Mark& mark, bool was_write,
                                       std::size_t cell) -> std::optional<Conflict> {
     const bool is_of_several = mark.is_whole_warp == 0 && !std::has_single_bit(mark.lanes);
-    if (!open.contains(mark.interval) || mark.lanes == own || (was_write && is_of_several)) {
+    if (!open.contains(mark.interval) || mark.lanes == own || (was_write && is_of_several) ||
+        (is_strong && mark.is_strong != 0)) {
       return std::nullopt;
     }
     return Conflict{
@@ -37,7 +38,7 @@ std::optional<LaneShadow::Conflict> LaneShadow::find(const OpenIntervals& open, 
 }
 
 void LaneShadow::record(const OpenIntervals& open, int lane, std::uint32_t operation, bool is_write,
-                        std::uint64_t offset, std::size_t bytes) {
+                        std::uint64_t offset, std::size_t bytes, bool is_strong) {
   const std::size_t end = ((offset + bytes - 1) >> shift_) + 1;
   if (cells_.size() < end) {
     cells_.resize(end);
@@ -51,6 +52,7 @@ void LaneShadow::record(const OpenIntervals& open, int lane, std::uint32_t opera
     mark = {.interval = open.now,
             .operation = operation,
             .is_whole_warp = lane < 0 ? 1U : 0U,
+            .is_strong = is_strong ? 1U : 0U,
             .lanes = own | others};
   }
 }

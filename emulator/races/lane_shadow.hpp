@@ -45,11 +45,12 @@ class LaneShadow {
   };
 
   /// Finds a conflict with a lane's access, without recording the access. Lanes that write the same
-  /// values by one instruction do not conflict.
+  /// values by one instruction do not conflict, nor do strong accesses with each other.
   [[nodiscard]] std::optional<Conflict> find(const OpenIntervals& open, int lane, bool is_write,
-                                             std::uint64_t offset, std::size_t bytes) const;
+                                             std::uint64_t offset, std::size_t bytes,
+                                             bool is_strong = false) const;
   void record(const OpenIntervals& open, int lane, std::uint32_t operation, bool is_write,
-              std::uint64_t offset, std::size_t bytes);
+              std::uint64_t offset, std::size_t bytes, bool is_strong = false);
 
   /// Lanes of a warp of the block that have made the cell's last write, if the operation did;
   /// nothing if it did not, or if several lanes have written the same value.
@@ -59,8 +60,9 @@ class LaneShadow {
  private:
   struct Mark {
     Interval interval = 0;  // 0: none
-    std::uint32_t operation : 31 = 0;
+    std::uint32_t operation : 30 = 0;
     std::uint32_t is_whole_warp : 1 = 0;
+    std::uint32_t is_strong : 1 = 0;
     Lanes lanes = 0;
   };
   struct Cell {

@@ -82,12 +82,13 @@ ClusterRaces::ClusterRaces(RunRaces& run, RunRaces::Record record, std::uint32_t
 }
 
 // Generic accesses see all generic writes that happen before: both clocks are the same.
-View ClusterRaces::view(Actor warp, std::uint32_t operation, bool is_read_only) const {
+View ClusterRaces::view(Actor warp, std::uint32_t operation, bool is_read_only,
+                         Scope scope) const {
   const Warp& warp_state = state(warp);
   const EndedGrids* const ended = &this->ended(warp_state.order.generic);
   return {.access = {.party = party_of(warp),
                      .epoch = epoch(warp),
-                     .origin = pack_origin(operation, warp, false)},
+                     .origin = pack_origin(operation, warp, false, scope)},
           .warp = warp,
           .prior_accesses = &warp_state.order.generic,
           .visible_writes = &warp_state.order.generic,
@@ -96,20 +97,11 @@ View ClusterRaces::view(Actor warp, std::uint32_t operation, bool is_read_only) 
           .ended = ended,
           .ended_with_visible_writes = ended,
           .ended_at_begin = &run_.ended(grid_, false),
+          .others = warp_state.order.others.get(),
+          .visible_others = warp_state.order.others.get(),
+          .block_warps = warps_,
+          .keeps_all_readers = run_.rules().orders_clusters,
           .is_read_only = is_read_only};
-}
-
-// Raises the warp's clock for the channel of the atomics, since all earlier ones happen before this
-// one.
-View ClusterRaces::atomic_view(Actor warp, std::uint32_t operation) {
-  if (atomics_ == 0) {
-    atomics_ = add_channel();
-  }
-  state(warp).order.generic.raise(atomics_, ++atomic_operations_);
-  View atomic = view(warp, operation);
-  atomic.access.party = party_of(atomics_);
-  atomic.access.epoch = atomic_operations_;
-  return atomic;
 }
 
 // Uses an epoch that no clock ever covers: only settle() makes the copy visible.
@@ -141,7 +133,11 @@ View ClusterRaces::proxy_view(Actor warp, std::uint32_t operation, Actor channel
           .lane_releases = lane_releases(),
           .ended = &ended(order.generic),
           .ended_with_visible_writes = &ended(written),
-          .ended_at_begin = &run_.ended(grid_, false)};
+          .ended_at_begin = &run_.ended(grid_, false),
+          .others = order.others.get(),
+          .visible_others = is_shared ? nullptr : order.async_others.get(),
+          .block_warps = warps_,
+          .keeps_all_readers = run_.rules().orders_clusters};
 }
 
 View ClusterRaces::async_view(Actor warp, std::uint32_t operation, GroupKind kind, bool is_shared) {
@@ -215,7 +211,11 @@ void ClusterRaces::wait_relaxed(Actor warp, const SyncPoint& sync_point) {
 
 void ClusterRaces::release(SyncPoint& sync_point) {
   for (const Actor warp : sync_point.waiting) {
-    state(warp).order.join(sync_point.released);
+    Order& order = state(warp).order;
+    order.join(sync_point.released);
+    if (order.fences != nullptr) {
+      order.join(Order(order.fences->observed_by_atomics));
+    }
   }
   sync_point.waiting.clear();
   sync_point.released.clear();
@@ -247,7 +247,7 @@ void ClusterRaces::fence_async(Actor warp, bool is_shared, bool is_global) {
     order.async_shared.join(order.generic);
   }
   if (is_global) {
-    order.async_global.join(order.generic);
+    order.cover_async_global();
   }
   advance(warp);
 }
@@ -316,6 +316,14 @@ void ClusterRaces::run_fragment(Actor warp, Fragments::Id fragment) {
   if (warp_state.fragments.current() != fragment) {
     advance(warp);
     warp_state.fragments.run(fragment, epoch(warp));
+  }
+}
+
+void ClusterRaces::meet_lanes(Actor warp) {
+  Warp& warp_state = state(warp);
+  if (warp_state.fragments.current() != 0) {
+    advance(warp);
+    warp_state.fragments.meet(epoch(warp));
   }
 }
 

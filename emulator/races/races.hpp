@@ -10,6 +10,8 @@
 //  - Release (arrive, fence): the warp's clocks are joined into a SyncPoint. The warp then begins a
 //    new epoch, so that the release does not cover its later accesses.
 //  - Acquire (wait): the clocks of the SyncPoint are joined into the warp's.
+//  - Fences and strong accesses to memory: a release leaves the warp's clocks at the location, where
+//    an acquire joins them (order.hpp has those of other clusters).
 //  - Completion: the end of a phase or group raises the channel's component in the clocks of the
 //    waiting warps.
 //
@@ -24,12 +26,15 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "emulator/races/access.hpp"
-#include "emulator/races/clock.hpp"
 #include "emulator/races/fragments.hpp"
 #include "emulator/races/lane_releases.hpp"
+#include "emulator/races/order.hpp"
+#include "emulator/races/pages.hpp"
 #include "emulator/races/tensor_shadow.hpp"
 
 namespace emu::races {
@@ -63,6 +68,41 @@ struct MbarrierSync {
   }
 };
 
+/// Release of a thread's order at a location in memory, which threads within the scope may acquire.
+struct Release {
+  Scope scope = Scope::kNone;
+  std::uint32_t grid = 0;
+  std::uint32_t cluster = 0;
+  std::uint32_t block = 0;  // rank in the cluster
+  std::shared_ptr<const Order> order{};
+};
+
+/// What the last strong write of a location releases, and, if it was an atomic operation, the
+/// writes that it continues.
+using Location = std::vector<Release>;
+
+/// Locations of strong writes in one allocation or in a block's shared memory, by word.
+class Locations {
+ public:
+  [[nodiscard]] bool is_empty() const { return locations_.empty(); }
+  [[nodiscard]] Location* find(std::uint64_t offset) {
+    const auto location = locations_.find(offset >> kCellShift);
+    return location == locations_.end() ? nullptr : &location->second;
+  }
+  Location& get(std::uint64_t offset) { return locations_[offset >> kCellShift]; }
+
+ private:
+  std::unordered_map<std::uint64_t, Location> locations_;
+};
+
+/// How a strong operation on memory orders other accesses.
+struct StrongAccess {
+  Scope scope = Scope::kNone;
+  bool acquires = false;   // .acquire
+  bool releases = false;   // .release
+  bool is_atomic = false;  // a read-modify-write operation
+};
+
 /// Kinds of asynchronous work that is committed and waited for in groups.
 enum class GroupKind : std::uint8_t {
   kCopy,       // cp.async
@@ -77,6 +117,9 @@ struct RunRules {
   bool tensor_fences = true;  // tcgen05.fence for order in tensor memory
   bool init_fences = true;    // fence.mbarrier_init or fence.proxy.async before other uses
   bool ordered_ends = true;   // more than a relaxed arrival at the cluster's barrier before ends
+  /// Some kernel of the run has instructions by which threads of one cluster can be ordered after
+  /// those of another.
+  bool orders_clusters = true;
 };
 
 /// Clusters and grids of a run, in the order in which they began.
@@ -139,11 +182,8 @@ class ClusterRaces {
   [[nodiscard]] const RunRaces& run() const { return run_; }
 
   /// View of an access that a warp's operation makes itself.
-  [[nodiscard]] View view(Actor warp, std::uint32_t operation, bool is_read_only = false) const;
-  /// View of an atomic operation, which is ordered after all earlier ones of the cluster. Atomics
-  /// have a channel: threads that have synchronised with a warp are ordered after the atomics up to
-  /// the warp's last one.
-  [[nodiscard]] View atomic_view(Actor warp, std::uint32_t operation);
+  [[nodiscard]] View view(Actor warp, std::uint32_t operation, bool is_read_only = false,
+                          Scope scope = Scope::kNone) const;
   /// View of a cp.async's write, which happens before no other access until it is settled.
   [[nodiscard]] View copy_view(Actor warp, std::uint32_t operation);
   /// View of a cp.async's read, in the warp's open group.
@@ -186,6 +226,15 @@ class ClusterRaces {
   /// by asynchronous work that the warp starts.
   [[nodiscard]] bool is_initialized(Actor warp, const MbarrierSync& mbarrier, bool is_async) const;
 
+  /// Record a fence, and a strong read and write of a location. A fence of a scope, or a release,
+  /// covers all that happens before; a strong write behind the fence releases that, and a fence
+  /// behind a strong read acquires what was released there.
+  void fence(Actor warp, Scope scope, bool acquires, bool releases);
+  void read_strong(Actor warp, const StrongAccess& access, const Location& location);
+  void write_strong(Actor warp, const StrongAccess& access, Location& location);
+  /// Whether a strong write that is no release itself may release something.
+  [[nodiscard]] bool has_fences(Actor warp) const { return state(warp).order.fences != nullptr; }
+
   void fence_async(Actor warp, bool is_shared, bool is_global);
   void fence_init(Actor warp);
   /// State at a block's end. All accesses to its shared memory must happen before it, except those
@@ -222,6 +271,8 @@ class ClusterRaces {
     state(warp).fragments.join(fragment, into);
   }
   void run_fragment(Actor warp, Fragments::Id fragment);
+  /// Records that all lanes of a warp have met, apart as they may be.
+  void meet_lanes(Actor warp);
 
   // Tensor memory: a warp's loads and its stores each have a channel, and so have the tensor core
   // operations that each of its lanes issues.
@@ -288,6 +339,10 @@ class ClusterRaces {
   [[nodiscard]] const LaneReleases* lane_releases() const {
     return lane_releases_.is_empty() ? nullptr : &lane_releases_;
   }
+  [[nodiscard]] std::uint32_t block_of(Actor warp) const { return (warp - 1) / warps_; }
+  void release_at(Location& location, Actor warp, Scope scope,
+                  const std::shared_ptr<const Order>& order) const;
+  void acquire_from(Order& order, const Release& release) const;
   [[nodiscard]] View proxy_view(Actor warp, std::uint32_t operation, Actor channel,
                                 std::uint32_t epoch, bool is_shared) const;
 
@@ -296,8 +351,6 @@ class ClusterRaces {
   std::uint32_t warps_;  // number of warps per block
   std::uint32_t number_;
   Actor actors_;
-  Actor atomics_ = 0;  // channel for atomics; 0: none yet
-  std::uint32_t atomic_operations_ = 0;
   LaneReleases lane_releases_;
   std::vector<Warp> warp_states_;
 };

@@ -1,6 +1,7 @@
 // Rules of order: whether an earlier access by the same cluster happens before the current one.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -47,11 +48,26 @@ inline ConflictKind unordered_kind(const View& view, const Access& earlier) {
              : ConflictKind::kUnordered;
 }
 
+/// Returns whether both accesses are strong, and each one's scope includes the other's thread: such
+/// accesses do not race.
+inline bool are_strong(const View& view, const Access& earlier) {
+  const Scope scope = std::min(scope_of(view.access), scope_of(earlier));
+  if (scope == Scope::kNone || scope == Scope::kDevice) {
+    return scope == Scope::kDevice;
+  }
+  if (cluster_of(view.access.party) != cluster_of(earlier.party)) {
+    return false;
+  }
+  const auto block = [&](Actor warp) { return (warp - 1) / view.block_warps; };
+  return scope == Scope::kCluster || block(view.warp) == block(warp_of(earlier));
+}
+
 /// Returns the conflict of an access with an earlier write, if any.
 inline std::optional<ConflictKind> write_conflict(const View& view, const Access& earlier,
                                                   std::uint64_t offset) {
   if (!comes_before(view, earlier, *view.prior_accesses, offset)) {
-    return unordered_kind(view, earlier);
+    return are_strong(view, earlier) ? std::nullopt
+                                     : std::optional(unordered_kind(view, earlier));
   }
   // Completed accesses of the asynchronous proxy are visible to all; the proxy sees generic writes
   // only after a fence.

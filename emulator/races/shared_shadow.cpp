@@ -68,8 +68,9 @@ std::optional<Conflict> SharedShadow::write(const View& view, std::uint64_t offs
               continue;
             }
             const Access earlier{.party = reader.party, .epoch = mark.epoch, .origin = mark.origin};
-            if ((mark.epoch > before && !comes_before(view, earlier, *view.prior_accesses)) ||
-                (is_own && !is_before_in_warp(view, earlier))) {
+            if (((mark.epoch > before && !comes_before(view, earlier, *view.prior_accesses)) ||
+                 (is_own && !is_before_in_warp(view, earlier))) &&
+                !are_strong(view, earlier)) {
               conflict = Conflict{.other = earlier, .offset = start + (i << page.shift)};
             }
           }

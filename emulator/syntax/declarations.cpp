@@ -65,6 +65,7 @@ std::size_t max_bytes_of(Space space) {
       return kMaxParameterBytes;
     case Space::kGlobal:
     case Space::kConstant:
+    case Space::kRegister:
       break;
   }
   return kMaxVariableBytes;
@@ -76,22 +77,35 @@ std::vector<Variable> DeclarationReader::read_variables(std::string_view space) 
   static const std::map<std::string_view, Space> kSpaces = {{".global", Space::kGlobal},
                                                             {".const", Space::kConstant},
                                                             {".shared", Space::kShared},
-                                                            {".local", Space::kLocal}};
+                                                            {".local", Space::kLocal},
+                                                            {".param", Space::kParameter}};
+  const DeclaredType type = read_type();
   Variable common;
   common.space = kSpaces.at(space);
-  const auto element = read_type(common.alignment);
+  common.alignment = type.alignment;
+  common.refusal = type.refusal;
+  const bool is_in_memory = common.space == Space::kGlobal || common.space == Space::kConstant;
+  const std::size_t limit = max_bytes_of(common.space);
   std::vector<Variable> variables;
   do {
     Variable variable = common;
     variable.name = expect_word();
     charge_memory(kNameBytes);
-    variable.bytes = read_bytes(element, max_bytes_of(common.space));
-    if (common.space == Space::kGlobal || common.space == Space::kConstant) {
-      charge_memory(2 * variable.bytes);  // data and initialisation flags
+    if (!type.type) {
+      skip_to(';');
+      variables.push_back(std::move(variable));
+      return variables;
     }
-    if (take_if('=')) {
-      charge_memory(variable.bytes);
-      variable.initial = read_initial(element, variable.bytes);
+    const std::vector<std::uint64_t> extents = read_extents(type);
+    variable.bytes = size_of(type, extents, limit);
+    if (const Token sign = lexer_.peek(); take_if('=')) {
+      if (!is_in_memory) {
+        fail(sign, "only variables in .global and .const have initial values");
+      }
+      read_initial(variable, *type.type, extents, limit);
+    }
+    if (is_in_memory) {
+      charge_memory(2 * variable.bytes);  // data and initialisation flags
     }
     variables.push_back(std::move(variable));
   } while (take_if(','));
@@ -99,21 +113,43 @@ std::vector<Variable> DeclarationReader::read_variables(std::string_view space) 
   return variables;
 }
 
-std::size_t DeclarationReader::read_type(std::size_t& alignment) {
-  std::size_t declared = 0;
+DeclarationReader::DeclaredType DeclarationReader::read_type() {
+  DeclaredType declared;
+  std::size_t alignment = 0;
   for (;;) {
+    skip_attribute();
     const Token token = lexer_.take();
     if (token.text == ".align") {
-      declared = expect_integer_up_to(kMaxAlignment);
-      if (!std::has_single_bit(declared)) {
+      alignment = expect_integer_up_to(kMaxAlignment);
+      if (!std::has_single_bit(alignment)) {
         fail(token, "the alignment must be a power of two");
       }
+    } else if (token.text == ".v2" || token.text == ".v4" || token.text == ".v8") {
+      declared.elements = static_cast<std::size_t>(token.text[2] - '0');
     } else if (const auto bits = bits_of_type(token.text); bits && *bits >= 8) {
-      const auto bytes = static_cast<std::size_t>(*bits) / 8;
-      alignment = declared != 0 ? declared : bytes;
-      return bytes;
+      declared.type = find_type(token.text.substr(1));
+      declared.alignment =
+          alignment != 0 ? alignment : static_cast<std::size_t>(*bits) / 8 * declared.elements;
+      return declared;
+    } else if (token.kind == TokenKind::kWord && token.text.starts_with('.')) {
+      declared.refusal = fmt::format("line {}: unsupported type {}", token.line, token.text);
+      return declared;
     } else {
       fail(token, "expected a type");
+    }
+  }
+}
+
+void DeclarationReader::skip_attribute() {
+  if (lexer_.peek().text == ".attribute") {
+    lexer_.take();
+    expect('(');
+    for (int depth = 1; depth > 0;) {
+      const Token token = lexer_.take();
+      if (token.kind == TokenKind::kEnd) {
+        fail(token, "expected ')'");
+      }
+      depth += token.is('(') ? 1 : token.is(')') ? -1 : 0;
     }
   }
 }
@@ -130,73 +166,75 @@ void DeclarationReader::skip_pointer_attributes() {
   }
 }
 
-std::size_t DeclarationReader::read_bytes(std::size_t element, std::size_t limit) {
-  std::size_t bytes = element;
+std::vector<std::uint64_t> DeclarationReader::read_extents(const DeclaredType& type) {
+  constexpr std::size_t kMaxExtents = 16;
+  std::vector<std::uint64_t> extents;
   while (lexer_.peek().is('[')) {
     const Token bracket = lexer_.take();
+    if (extents.size() == kMaxExtents) {
+      fail(bracket, fmt::format("a variable has at most {} extents", kMaxExtents));
+    }
     if (take_if(']')) {
-      return 0;
+      extents.push_back(0);
+    } else {
+      extents.push_back(expect_integer());
+      expect(']');
     }
-    const std::uint64_t extent = expect_integer();
-    if (extent != 0 && bytes > limit / extent) {
-      fail(bracket, fmt::format("the variable must have at most {} bytes", limit));
+  }
+  if (type.elements > 1) {
+    extents.push_back(type.elements);
+  }
+  return extents;
+}
+
+std::size_t DeclarationReader::size_of(const DeclaredType& type,
+                                       std::span<const std::uint64_t> extents, std::size_t limit) {
+  std::size_t bytes = static_cast<std::size_t>(bits_of(*type.type)) / 8;
+  std::size_t elements = bytes;  // size of an array whose extents of 0 are left out
+  for (const std::uint64_t extent : extents) {
+    const std::uint64_t factor = extent == 0 ? 1 : extent;
+    if (elements > limit / factor) {
+      fail(lexer_.peek(), fmt::format("the variable must have at most {} bytes", limit));
     }
+    elements *= factor;
     bytes *= extent;
-    expect(']');
   }
   return bytes;
 }
 
-std::vector<std::byte> DeclarationReader::read_initial(std::size_t element, std::size_t bytes) {
-  std::vector<std::byte> initial(bytes);
-  std::size_t offset = 0;
-  const auto read_value = [&] {
-    const Token token = lexer_.peek();
-    const bool is_float = token.kind == TokenKind::kSingle || token.kind == TokenKind::kFloat;
-    const std::uint64_t bits =
-        is_float ? lexer_.take().bits : static_cast<std::uint64_t>(expect_signed());
-    for (std::size_t i = 0; i < element; ++i, ++offset) {
-      if (offset >= bytes) {
-        fail(token, "there are more initial values than elements");
-      }
-      initial[offset] = static_cast<std::byte>(bits >> (8 * i));
-    }
-  };
-  if (!take_if('{')) {
-    read_value();
-    return initial;
-  }
-  int depth = 1;
-  while (depth > 0) {
-    if (take_if('{')) {
-      ++depth;
-    } else if (take_if('}')) {
-      --depth;
-    } else if (!take_if(',')) {
-      read_value();
-    }
-  }
-  return initial;
-}
-
-void DeclarationReader::read_parameter(Function& function) {
+Variable DeclarationReader::read_parameter() {
   const Token token = lexer_.take();
-  if (token.text != ".param") {
+  if (token.text != ".param" && token.text != ".reg") {
     fail(token, "expected a parameter");
   }
   Variable parameter;
-  parameter.space = Space::kParameter;
-  const std::size_t element = read_type(parameter.alignment);
+  parameter.space = token.text == ".reg" ? Space::kRegister : Space::kParameter;
+  if (parameter.space == Space::kRegister && lexer_.peek().text == ".pred") {
+    fail(token, "unsupported parameter that is a predicate");
+  }
+  const DeclaredType type = read_type();
+  parameter.alignment = type.alignment;
+  parameter.refusal = type.refusal;
   skip_pointer_attributes();
   parameter.name = expect_word();
-  parameter.bytes = read_bytes(element, kMaxParameterBytes);
-  parameter.offset = align_up(function.parameter_bytes, parameter.alignment);
-  function.parameter_bytes = parameter.offset + parameter.bytes;
-  if (function.parameter_bytes > kMaxParameterBytes) {
-    fail(token, fmt::format("the parameters must have at most {} bytes", kMaxParameterBytes));
+  if (type.type) {
+    parameter.bytes = size_of(type, read_extents(type), kMaxParameterBytes);
   }
   charge_memory(kNameBytes);
-  function.parameters.push_back(std::move(parameter));
+  return parameter;
+}
+
+std::vector<Variable> DeclarationReader::read_parameter_list() {
+  std::vector<Variable> parameters;
+  if (take_if('(')) {
+    while (!take_if(')')) {
+      parameters.push_back(read_parameter());
+      if (!lexer_.peek().is(')')) {
+        expect(',');
+      }
+    }
+  }
+  return parameters;
 }
 
 void DeclarationReader::read_performance_directives(Function& function) {
@@ -225,12 +263,19 @@ void DeclarationReader::read_performance_directives(Function& function) {
       function.max_registers = static_cast<int>(expect_integer_up_to(kMaxRegisters));
     } else if (token.text == ".minnctapersm") {
       function.min_blocks = static_cast<std::uint32_t>(expect_integer_up_to(kMaxSize));
-    } else if (token.text == ".maxclusterrank") {
+    } else if (token.text == ".maxclusterrank" || token.text == ".abi_preserve" ||
+               token.text == ".abi_preserve_control") {
       expect_integer();
     } else if (token.text == ".pragma") {
       skip_to(';');
-    } else if (token.text != ".explicitcluster" && token.text != ".noreturn") {
-      fail(token, "unsupported directive");
+    } else if (token.text != ".explicitcluster" && token.text != ".noreturn" &&
+               token.text != ".unique") {
+      function.refusal =
+          fmt::format("line {}: unsupported directive, found '{}'", token.line, token.text);
+      while (lexer_.peek().kind != TokenKind::kEnd && !lexer_.peek().is('{') &&
+             !lexer_.peek().is(';')) {
+        lexer_.take();
+      }
     }
   }
 }

@@ -30,7 +30,7 @@ bool begins_word(char c) {
 
 }  // namespace
 
-Lexer::Lexer(std::string_view text) : text_(text) {
+Lexer::Lexer(std::string_view text, int line) : text_(text), line_(line) {
   next_ = scan();
 }
 
@@ -69,6 +69,39 @@ void Lexer::skip_space() {
       return;
     }
   }
+}
+
+// Skips a string, from its first quote to its last.
+void Lexer::skip_string() {
+  ++position_;
+  while (at(0) != '"') {
+    if (position_ >= text_.size() || at(0) == '\n') {
+      throw Error(fmt::format("line {}: unterminated string", line_));
+    }
+    ++position_;
+  }
+  ++position_;
+}
+
+TextBlock Lexer::take_block() {
+  const int first_line = next_.line;
+  const std::size_t begin = position_;
+  TextBlock block{.line = line_};
+  for (int depth = 1; depth > 0;) {
+    skip_space();
+    if (position_ >= text_.size()) {
+      throw Error(fmt::format("line {}: the block that begins here has no end", first_line));
+    }
+    if (at(0) == '"') {
+      skip_string();
+    } else {
+      depth += at(0) == '{' ? 1 : at(0) == '}' ? -1 : 0;
+      ++position_;
+    }
+  }
+  block.text = text_.substr(begin, position_ - 1 - begin);
+  next_ = scan();
+  return block;
 }
 
 Token Lexer::scan_number() {
@@ -143,6 +176,9 @@ Token Lexer::scan() {
     ++position_;
     for (;;) {
       const char next = at(0);
+      if (next == '.' && c == '.') {
+        break;  // directives and types need no blank between them: ".reg.b16"
+      }
       if (begins_word(next) || is_digit(next)) {
         ++position_;
       } else if (next == ':' && at(1) == ':' && (is_letter(at(2)) || is_digit(at(2)))) {
@@ -156,16 +192,9 @@ Token Lexer::scan() {
     return token;
   }
   if (c == '"') {
-    ++position_;
-    while (at(0) != '"') {
-      if (position_ >= text_.size() || at(0) == '\n') {
-        throw Error(fmt::format("line {}: unterminated string", line_));
-      }
-      ++position_;
-    }
+    skip_string();
     token.kind = TokenKind::kString;
-    token.text = text_.substr(start + 1, position_ - start - 1);
-    ++position_;
+    token.text = text_.substr(start + 1, position_ - start - 2);
     return token;
   }
   if (std::string_view("{}[]()<>,;:@!|+-=~").find(c) == std::string_view::npos) {

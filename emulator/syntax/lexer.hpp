@@ -26,18 +26,29 @@ struct Token {
   [[nodiscard]] bool is(char sign) const { return kind == TokenKind::kSign && text[0] == sign; }
 };
 
+/// Text between a '{' and its '}'.
+struct TextBlock {
+  std::string_view text{};
+  int line = 0;  // line of its beginning
+};
+
 /// Splits a text into tokens, skipping comments and white space. The text must outlive the lexer.
 class Lexer {
  public:
-  explicit Lexer(std::string_view text);
+  /// `line` is the line of the text's beginning.
+  explicit Lexer(std::string_view text, int line = 1);
 
   /// Returns the next token without taking it.
   [[nodiscard]] const Token& peek() const { return next_; }
   /// Takes the next token. Throws emu::Error at a character that cannot begin a token.
   Token take();
+  /// Takes the next token, which must be '{', and all up to its '}' without splitting it into
+  /// tokens. Throws emu::Error if there is no '}'.
+  TextBlock take_block();
 
  private:
   void skip_space();
+  void skip_string();
   [[nodiscard]] Token scan();
   [[nodiscard]] Token scan_number();
   [[nodiscard]] char at(std::size_t ahead) const {
@@ -46,7 +57,7 @@ class Lexer {
 
   std::string_view text_;
   std::size_t position_ = 0;
-  int line_ = 1;
+  int line_;
   Token next_;
 };
 

@@ -25,6 +25,7 @@ constexpr std::size_t kInstructionBytes = 1024;
 constexpr std::size_t kOperandBytes = 320;
 constexpr std::size_t kRegisterBytes = 256;
 constexpr std::size_t kBlockBytes = 512;
+constexpr std::size_t kFunctionBytes = 1024;
 constexpr std::size_t kNameBytes = 256;
 
 }  // namespace emu::syntax

@@ -1,7 +1,7 @@
-// Parser: reads PTX text into a Module.
-#include <map>
+// Parser: reads PTX text into a Module, without the bodies of functions.
+#include <algorithm>
 #include <optional>
-#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 class Parser : DeclarationReader {
  public:
-  using DeclarationReader::DeclarationReader;
+  Parser(std::string_view text, MemoryCharge& memory) : DeclarationReader(text, 1, memory) {}
 
   Module run() {
     while (lexer_.peek().kind != TokenKind::kEnd) {
@@ -24,18 +24,10 @@ class Parser : DeclarationReader {
     if (module_.version_major == 0 || module_.target.empty()) {
       throw Error("this is not PTX: .version or .target is missing");
     }
-    module_.memory_bytes = charged_memory();
     return std::move(module_);
   }
 
  private:
-  // Scope of a block { }: its names, and those of the enclosing blocks.
-  struct Scope {
-    int parent = -1;
-    std::map<std::string, int, std::less<>> registers{};
-    std::map<std::string, int, std::less<>> labels{};  // index of the instruction after each label
-  };
-
   void read_module_item() {
     const Token token = lexer_.take();
     const std::string_view word = token.text;
@@ -56,310 +48,118 @@ class Parser : DeclarationReader {
     } else if (word == ".file") {
       read_file(module_.files);
     } else if (word == ".section") {
-      expect_word();
-      skip_to('{');
-      skip_to('}');
-    } else if (word == ".visible" || word == ".extern" || word == ".weak") {
-      // linkage has no effect here
-    } else if (word == ".entry") {
-      read_kernel(token.line);
-    } else if (word == ".global" || word == ".const" || word == ".shared") {
-      for (Variable& variable : read_variables(word)) {
-        module_.variables.push_back(std::move(variable));
+      while (lexer_.peek().kind != TokenKind::kEnd && !lexer_.peek().is('{')) {
+        lexer_.take();
       }
+      if (!lexer_.peek().is('{')) {
+        fail(lexer_.peek(), "expected '{'");
+      }
+      lexer_.take_block();
+    } else if (word == ".extern") {
+      is_extern_ = true;
+      return;
+    } else if (word == ".visible" || word == ".weak" || word == ".common") {
+      // linkage has no effect here
+    } else if (word == ".entry" || word == ".func") {
+      read_function(token.line, word == ".entry");
+    } else if (word == ".global" || word == ".const" || word == ".shared" || word == ".tex") {
+      read_module_variables(word);
+    } else if (word == ".alias") {
+      std::string alias = expect_word();
+      expect(',');
+      charge_memory(kNameBytes);
+      module_.aliases.insert_or_assign(std::move(alias), expect_word());
+      expect(';');
     } else if (word == ".pragma") {
       skip_to(';');
+    } else if (word == ".loc") {
+      read_place();
     } else {
       fail(token, "unsupported directive");
     }
+    is_extern_ = false;
   }
 
-  void read_kernel(int line) {
-    function_ = Function{};
-    function_.line = line;
-    function_.name = expect_word();
-    if (take_if('(')) {
-      while (!take_if(')')) {
-        read_parameter(function_);
-        take_if(',');
+  void read_module_variables(std::string_view word) {
+    for (Variable& variable : read_variables(word == ".tex" ? ".global" : word)) {
+      if (is_extern_ && variable.space != Space::kShared && variable.refusal.empty()) {
+        variable.refusal = fmt::format("{} is defined in another module", variable.name);
+      }
+      // A definition replaces declarations before it.
+      const auto [entry, is_new] =
+          module_.variable_numbers.try_emplace(variable.name, module_.variables.size());
+      if (is_new) {
+        module_.variables.push_back(std::move(variable));
+      } else if (!is_extern_) {
+        module_.variables[entry->second] = std::move(variable);
       }
     }
-    read_performance_directives(function_);
-    if (take_if(';')) {
-      return;  // declaration of a kernel that is defined elsewhere
-    }
-    expect('{');
-    scopes_.assign(1, Scope{});
-    variable_names_.clear();
-    for (const Variable& variable : function_.parameters) {
-      variable_names_.insert(variable.name);
-    }
-    for (const Variable& variable : module_.variables) {
-      variable_names_.insert(variable.name);
-    }
-    scope_ = 0;
-    place_ = SourcePlace{};
-    for (int depth = 1; depth > 0;) {
-      if (depth > kMaxBlockDepth) {
-        fail(lexer_.peek(), fmt::format("expected at most {} nested blocks", kMaxBlockDepth));
-      }
-      depth += read_statement();
-    }
-    resolve_names();
-    module_.kernels.push_back(std::move(function_));
   }
 
-  // Reads one statement of a body. Returns the change in the nesting of blocks: 1, 0 or -1.
-  int read_statement() {
-    const Token token = lexer_.take();
-    if (token.is('{')) {
-      charge_memory(kBlockBytes);
-      scopes_.push_back(Scope{.parent = scope_});
-      scope_ = static_cast<int>(scopes_.size()) - 1;
-      return 1;
+  void read_function(int line, bool is_kernel) {
+    Function function;
+    function.line = line;
+    function.is_kernel = is_kernel;
+    charge_memory(kFunctionBytes);
+    if (!is_kernel) {
+      skip_attribute();
+      function.results = read_parameter_list();
     }
-    if (token.is('}')) {
-      scope_ = scopes_[static_cast<std::size_t>(scope_)].parent;
-      return -1;
+    function.name = expect_word();
+    function.parameters = read_parameter_list();
+    if (is_kernel) {
+      place_parameters(function);
     }
-    if (token.is(';')) {
-      return 0;
-    }
-    if (token.is('@')) {
-      Instruction instruction;
-      instruction.is_guard_negated = take_if('!');
-      const Token guard = lexer_.take();
-      instruction.guard = find_register(guard.text);
-      if (instruction.guard < 0 || register_at(instruction.guard).bits != 1) {
-        fail(guard, "expected a predicate");
-      }
-      read_instruction(std::move(instruction), lexer_.take());
-      return 0;
-    }
-    if (token.kind != TokenKind::kWord) {
-      fail(token, "expected an instruction");
-    }
-    if (token.text[0] == '.') {
-      read_body_directive(token);
-    } else if (take_if(':')) {
-      charge_memory(kNameBytes);
-      Scope& scope = scopes_[static_cast<std::size_t>(scope_)];
-      const auto next = static_cast<int>(function_.instructions.size());
-      if (!scope.labels.emplace(token.text, next).second) {
-        fail(token, "duplicate label");
-      }
+    read_performance_directives(function);
+    if (lexer_.peek().is('{')) {
+      function.is_defined = true;
+      function.body = lexer_.take_block();
     } else {
-      read_instruction(Instruction{}, token);
+      expect(';');  // declaration of a function that is defined later, or elsewhere
     }
-    return 0;
-  }
-
-  void read_body_directive(const Token& token) {
-    if (token.text == ".reg") {
-      read_registers();
-    } else if (token.text == ".loc") {
-      place_ = read_place();
-    } else if (token.text == ".pragma") {
-      skip_to(';');
-    } else if (token.text == ".shared" || token.text == ".local") {
-      for (Variable& variable : read_variables(token.text)) {
-        if (!variable_names_.insert(variable.name).second) {
-          fail(token, fmt::format("duplicate variable {}", variable.name));
-        }
-        function_.variables.push_back(std::move(variable));
+    if (!is_kernel) {
+      Function& known = module_.functions[function.name];
+      if (!known.is_defined) {
+        known = std::move(function);
       }
-    } else {
-      fail(token, "unsupported directive");
+    } else if (function.is_defined) {
+      module_.kernels.push_back(std::move(function));
     }
   }
 
-  void read_registers() {
-    const Token type = lexer_.take();
-    const auto bits = bits_of_type(type.text);
-    if (!bits || *bits == 8) {
-      fail(type, "expected a register's type");
-    }
-    do {
-      const Token name = lexer_.peek();
-      const std::string stem = expect_word();
-      if (take_if('<')) {
-        const std::uint64_t count = expect_integer();
-        expect('>');
-        for (std::uint64_t i = 0; i < count; ++i) {
-          add_register(name, fmt::format("{}{}", stem, i), *bits);
-        }
-      } else {
-        add_register(name, stem, *bits);
+  void place_parameters(Function& function) {
+    for (Variable& parameter : function.parameters) {
+      parameter.offset = align_up(function.parameter_bytes, parameter.alignment);
+      function.parameter_bytes = parameter.offset + parameter.bytes;
+      if (function.parameter_bytes > kMaxParameterBytes) {
+        throw Error(fmt::format("line {}: the parameters must have at most {} bytes, found '{}'",
+                                function.line, kMaxParameterBytes, parameter.name));
       }
-    } while (take_if(','));
-    expect(';');
-  }
-
-  void add_register(const Token& token, std::string name, int bits) {
-    charge_memory(kRegisterBytes + name.size());
-    const auto index = static_cast<int>(function_.registers.size());
-    if (!scopes_[static_cast<std::size_t>(scope_)].registers.emplace(name, index).second) {
-      fail(token, fmt::format("duplicate register {}", name));
-    }
-    function_.registers.push_back({.name = std::move(name), .bits = bits});
-  }
-
-  void read_instruction(Instruction instruction, const Token& opcode) {
-    if (opcode.kind != TokenKind::kWord) {
-      fail(opcode, "expected an instruction");
-    }
-    charge_memory(kInstructionBytes);
-    instruction.opcode = opcode.text;
-    instruction.line = opcode.line;
-    instruction.source = place_;
-    while (!lexer_.peek().is(';')) {
-      instruction.operands.push_back(read_operand(0));
-      if (!lexer_.peek().is(';')) {
-        expect(',');
+      if (parameter.space == Space::kRegister) {
+        function.refusal = fmt::format("line {}: the parameters of a kernel must be in .param",
+                                       function.line);
+      } else if (!parameter.refusal.empty()) {
+        function.refusal = parameter.refusal;
       }
-    }
-    expect(';');
-    function_.instructions.push_back(std::move(instruction));
-  }
-
-  // `depth` is the number of enclosing operands.
-  Operand read_operand(int depth) {
-    Operand first = read_simple_operand(depth);
-    if (!take_if('|')) {
-      return first;
-    }
-    Operand pair{.kind = OperandKind::kPair};
-    pair.parts.push_back(std::move(first));
-    pair.parts.push_back(read_simple_operand(depth));
-    return pair;
-  }
-
-  Operand read_simple_operand(int depth) {
-    const Token token = lexer_.take();
-    if (depth > kMaxOperandDepth) {
-      fail(token, fmt::format("expected at most {} nested operands", kMaxOperandDepth));
-    }
-    charge_memory(kOperandBytes);
-    Operand operand;
-    if (token.is('{')) {
-      operand.kind = OperandKind::kVector;
-      do {
-        operand.parts.push_back(read_operand(depth + 1));
-      } while (take_if(','));
-      expect('}');
-    } else if (token.is('[')) {
-      operand.kind = OperandKind::kAddress;
-      operand.parts.push_back(read_operand(depth + 1));
-      std::swap(operand.offset, operand.parts[0].offset);
-      while (take_if(',')) {
-        operand.parts.push_back(read_operand(depth + 1));
-      }
-      expect(']');
-    } else if (token.is('!')) {
-      operand = read_simple_operand(depth + 1);
-      operand.is_negated = true;
-    } else if (token.is('-')) {
-      operand = read_simple_operand(depth + 1);
-      if (operand.kind == OperandKind::kInteger) {
-        operand.bits = std::uint64_t{0} - operand.bits;
-      } else if (operand.kind == OperandKind::kFloat) {
-        operand.bits ^= std::uint64_t{1} << 63U;
-      } else {
-        fail(token, "a minus sign is allowed before numbers only");
-      }
-    } else if (token.kind == TokenKind::kInteger || token.kind == TokenKind::kFloat ||
-               token.kind == TokenKind::kSingle) {
-      operand.kind = token.kind == TokenKind::kInteger ? OperandKind::kInteger
-                     : token.kind == TokenKind::kFloat ? OperandKind::kFloat
-                                                       : OperandKind::kSingle;
-      operand.bits = token.bits;
-    } else if (token.kind == TokenKind::kWord) {
-      operand = read_named(token);
-    } else {
-      fail(token, "expected an operand");
-    }
-    return operand;
-  }
-
-  Operand read_named(const Token& token) {
-    Operand operand;
-    operand.name = token.text;
-    if (token.text == "_") {
-      operand.kind = OperandKind::kSink;
-    } else if (const int entry = find_register(token.text); entry >= 0) {
-      operand.kind = OperandKind::kRegister;
-      operand.index = entry;
-    } else if (token.text[0] == '%') {
-      operand.kind = OperandKind::kSpecial;
-    } else {
-      operand.kind = OperandKind::kSymbol;  // a label becomes kLabel once all labels are known
-      operand.index = scope_;
-    }
-    if (take_if('+')) {
-      operand.offset = expect_signed();
-    } else if (operand.kind != OperandKind::kSink && lexer_.peek().is('-')) {
-      operand.offset = expect_signed();
-    }
-    return operand;
-  }
-
-  [[nodiscard]] int find_register(std::string_view name) const {
-    for (int scope = scope_; scope >= 0; scope = scopes_[static_cast<std::size_t>(scope)].parent) {
-      const auto& registers = scopes_[static_cast<std::size_t>(scope)].registers;
-      if (const auto entry = registers.find(name); entry != registers.end()) {
-        return entry->second;
-      }
-    }
-    return -1;
-  }
-
-  [[nodiscard]] const Register& register_at(int index) const {
-    return function_.registers[static_cast<std::size_t>(index)];
-  }
-
-  void resolve_names() {
-    for (Instruction& instruction : function_.instructions) {
-      for (Operand& operand : instruction.operands) {
-        resolve(operand, instruction);
-      }
-    }
-  }
-
-  void resolve(Operand& operand, const Instruction& instruction) {
-    for (Operand& part : operand.parts) {
-      resolve(part, instruction);
-    }
-    if (operand.kind != OperandKind::kSymbol) {
-      return;
-    }
-    for (int scope = operand.index; scope >= 0;
-         scope = scopes_[static_cast<std::size_t>(scope)].parent) {
-      const auto& labels = scopes_[static_cast<std::size_t>(scope)].labels;
-      if (const auto entry = labels.find(operand.name); entry != labels.end()) {
-        operand.kind = OperandKind::kLabel;
-        operand.index = entry->second;
-        return;
-      }
-    }
-    operand.index = -1;
-    if (!variable_names_.contains(operand.name)) {
-      throw Error(fmt::format("line {}: there is no register, variable or label '{}'",
-                              instruction.line, operand.name));
     }
   }
 
   Module module_;
-  Function function_;
-  std::vector<Scope> scopes_;
-  int scope_ = 0;
-  std::set<std::string, std::less<>> variable_names_;
-  SourcePlace place_;
+  bool is_extern_ = false;  // the item that is read next is
 };
 
 }  // namespace
 
-Module parse(std::string_view text, std::size_t max_bytes) {
-  return Parser(text, max_bytes).run();
+const Function* Module::find_function(std::string_view name) const {
+  if (const auto alias = aliases.find(name); alias != aliases.end()) {
+    name = alias->second;
+  }
+  const auto function = functions.find(name);
+  return function == functions.end() ? nullptr : &function->second;
+}
+
+Module parse(std::string_view text, MemoryCharge& memory) {
+  return Parser(text, memory).run();
 }
 
 }  // namespace emu::syntax

@@ -60,16 +60,6 @@ std::uint64_t TokenReader::expect_integer_up_to(std::uint64_t limit) {
   return value;
 }
 
-void TokenReader::charge_memory(std::size_t bytes) {
-  if (bytes > max_bytes_ - charged_bytes_) {
-    throw TooLarge(
-        fmt::format("line {}: the module up to here takes more than the allowed {} MiB of "
-                    "memory",
-                    lexer_.peek().line, max_bytes_ >> 20U));
-  }
-  charged_bytes_ += bytes;
-}
-
 void TokenReader::skip_to(char sign) {
   while (!lexer_.peek().is(sign)) {
     if (lexer_.peek().kind == TokenKind::kEnd) {

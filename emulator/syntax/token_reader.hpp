@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "emulator/syntax/lexer.hpp"
+#include "emulator/syntax/memory_charge.hpp"
 
 namespace emu::syntax {
 
@@ -14,8 +15,9 @@ namespace emu::syntax {
 /// is not the expected one.
 class TokenReader {
  public:
-  /// `max_bytes` limits the estimated memory of the module that is read.
-  TokenReader(std::string_view text, std::size_t max_bytes) : lexer_(text), max_bytes_(max_bytes) {}
+  /// Reads a text that begins at this line. `memory` is charged with the parts that are read.
+  TokenReader(std::string_view text, int line, MemoryCharge& memory)
+      : lexer_(text, line), memory_(memory) {}
 
  protected:
   [[noreturn]] static void fail(const Token& token, std::string_view reason);
@@ -32,14 +34,12 @@ class TokenReader {
   void skip_to(char sign);
 
   /// Adds the memory of the part that is read next; throws TooLarge when the limit is exceeded.
-  void charge_memory(std::size_t bytes);
-  [[nodiscard]] std::size_t charged_memory() const { return charged_bytes_; }
+  void charge_memory(std::size_t bytes) { memory_.add(bytes, lexer_.peek().line); }
 
   Lexer lexer_;  // NOLINT(misc-non-private-member-variables-in-classes): the grammar looks ahead
 
  private:
-  std::size_t max_bytes_;
-  std::size_t charged_bytes_ = 0;
+  MemoryCharge& memory_;
 };
 
 }  // namespace emu::syntax

@@ -26,7 +26,10 @@ constexpr std::array kTypes = {
     Entry{"f64", Type::kF64, 64},       Entry{"e4m3x2", Type::kE4M3x2, 16},
     Entry{"f32x2", Type::kF32x2, 64},   Entry{"ue8m0x2", Type::kUE8M0x2, 16},
     Entry{"e5m2x2", Type::kE5M2x2, 16}, Entry{"e4m3", Type::kE4M3, 8},
-    Entry{"e5m2", Type::kE5M2, 8},
+    Entry{"e5m2", Type::kE5M2, 8},      Entry{"b128", Type::kB128, 128},
+    Entry{"u16x2", Type::kU16x2, 32},   Entry{"s16x2", Type::kS16x2, 32},
+    Entry{"tf32", Type::kTF32, 32},     Entry{"e2m1x2", Type::kE2M1x2, 8},
+    Entry{"e2m3x2", Type::kE2M3x2, 16}, Entry{"e3m2x2", Type::kE3M2x2, 16},
 };
 
 }  // namespace
@@ -41,11 +44,15 @@ int bits_of(Type type) {
 }
 
 Type bit_type(int bits) {
-  return bits == 16 ? Type::kB16 : bits == 32 ? Type::kB32 : bits == 64 ? Type::kB64 : Type::kB8;
+  return bits == 16    ? Type::kB16
+         : bits == 32  ? Type::kB32
+         : bits == 64  ? Type::kB64
+         : bits == 128 ? Type::kB128
+                       : Type::kB8;
 }
 
 bool is_signed(Type type) {
-  return type >= Type::kS8 && type <= Type::kS64;
+  return (type >= Type::kS8 && type <= Type::kS64) || type == Type::kS16x2;
 }
 
 bool is_float(Type type) {

@@ -13,6 +13,7 @@ enum class Type : std::uint8_t {
   kB16,
   kB32,
   kB64,
+  kB128,
   kU8,
   kU16,
   kU32,
@@ -21,16 +22,22 @@ enum class Type : std::uint8_t {
   kS16,
   kS32,
   kS64,
+  kU16x2,
+  kS16x2,
   kF16,
   kF16x2,
   kBF16,
   kBF16x2,
+  kTF32,
   kF32,
   kF32x2,
   kF64,
   kUE8M0x2,
   kE4M3x2,
   kE5M2x2,
+  kE2M1x2,
+  kE2M3x2,
+  kE3M2x2,
   kE4M3,
   kE5M2,
 };
@@ -38,7 +45,7 @@ enum class Type : std::uint8_t {
 /// Finds a type by its name, such as "f32"; nothing if there is no such type.
 std::optional<Type> find_type(std::string_view name);
 int bits_of(Type type);
-/// Returns the type .b16, .b32 or .b64 of this size; .b8 for any other size.
+/// Returns the type .b16, .b32, .b64 or .b128 of this size; .b8 for any other size.
 Type bit_type(int bits);
 bool is_signed(Type type);
 bool is_float(Type type);

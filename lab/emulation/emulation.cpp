@@ -114,6 +114,7 @@ Emulation::Emulation(const std::filesystem::path& ptx, LaunchFile file, const st
     try {
       const emu::KernelHandle& handle =
           module_.find(launch.kernel.empty() ? kernel : launch.kernel);
+      decode(handle);
       launches_.push_back({.kernel = handle,
                            .config = launch.config,
                            .parameters = encode_parameters(launch, handle)});
@@ -125,6 +126,13 @@ Emulation::Emulation(const std::filesystem::path& ptx, LaunchFile file, const st
       fail("{}: {}{}", file_.name, text.starts_with(launch.path) ? "" : place + ": ", text);
     }
   }
+}
+
+// Decodes a kernel, whose memory is taken from the budget.
+void Emulation::decode(const emu::KernelHandle& kernel) {
+  const std::size_t before = module_.device().host_bytes();
+  module_.decode(kernel);
+  take_memory("the PTX file", module_.device().host_bytes() - before);
 }
 
 void Emulation::take_memory(const std::string& what, std::size_t bytes) {

@@ -59,8 +59,8 @@ struct ScheduleReport {
 /// The kernels of a PTX file.
 class Module {
  public:
-  /// Throws fovea::Error if the emulator does not support the PTX (with the line), or if it takes
-  /// more memory than allowed.
+  /// Kernels are decoded when they are needed. Throws fovea::Error if the file is not PTX, with the
+  /// line, or if it takes more memory than allowed.
   explicit Module(const std::filesystem::path& path, std::size_t max_memory = kMaxMemory);
 
   [[nodiscard]] const std::vector<emu::KernelHandle>& kernels() const { return kernels_; }
@@ -68,6 +68,8 @@ class Module {
   /// omitted if the name remains unique. An empty name denotes the only kernel. Throws
   /// fovea::Error, which lists the kernels, if there is no such kernel.
   [[nodiscard]] const emu::KernelHandle& find(const std::string& name) const;
+  /// Throws fovea::Error, with the line, if the emulator does not support the kernel.
+  void decode(const emu::KernelHandle& kernel) const;
   [[nodiscard]] emu::Device& device() { return device_; }
   [[nodiscard]] const emu::Device& device() const { return device_; }
 
@@ -108,6 +110,7 @@ class Emulation {
   /// Describes an address as "element [0, 3] of the buffer x"; returns "" if it is not near a
   /// buffer.
   [[nodiscard]] std::string place_text(std::uint64_t address) const;
+  void decode(const emu::KernelHandle& kernel);
   /// Takes memory from the budget; `what` names its use in the error message.
   void take_memory(const std::string& what, std::size_t bytes);
   void write_argument(const Argument& argument, std::span<std::byte> to) const;

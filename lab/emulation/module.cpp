@@ -46,7 +46,7 @@ Module::Module(const std::filesystem::path& path, std::size_t max_memory)
     : name_(io::escape(path.native())) {
   const std::string text = io::read_small_file(path, std::min(kMaxPtxBytes, max_memory));
   try {
-    kernels_ = device_.load(text, max_memory - text.size());
+    kernels_ = device_.load(text, max_memory - text.size(), emu::Decode::kAtLaunch);
   } catch (const emu::TooLarge& error) {
     fail("{}: {}; --most-memory allows more", name_, error.what());
   } catch (const emu::Error& error) {
@@ -54,6 +54,16 @@ Module::Module(const std::filesystem::path& path, std::size_t max_memory)
   }
   if (kernels_.empty()) {
     fail("{}: the file contains no kernel", name_);
+  }
+}
+
+void Module::decode(const emu::KernelHandle& kernel) const {
+  try {
+    device_.decode(kernel);
+  } catch (const emu::TooLarge& error) {
+    fail("{}: {}; --most-memory allows more", name_, error.what());
+  } catch (const emu::Error& error) {
+    fail("{}: {}", name_, error.what());
   }
 }
 

@@ -29,16 +29,8 @@ CAPTURES = sorted((ROOT / "tests/emulator/everyday/cards").glob("*.json"))
 RUNNING = 0.44
 # Sources that are compiled by day: quick ones of several families.
 SAMPLE = ("carries", "rounding", "warps")
-# Kernels that a GPU runs and the emulator rejects: tiles of cooperative groups smaller than a warp name a mask each.
-REJECTED = {
-    "group_tile_shuffle",
-    "group_tile_shuffle_down",
-    "group_tile_votes",
-    "group_tile_of_one",
-    "group_tile_sync",
-    "group_reduce_max",
-    "group_exclusive_scan",
-}
+# Kernels that a GPU runs and the emulator rejects, each with the reason.
+REJECTED = {}
 
 
 @pytest.fixture(scope="session")

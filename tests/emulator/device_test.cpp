@@ -338,8 +338,8 @@ TEST_F(DeviceTest, RefusesWhatItDoesNotKnow) {
     }
     return std::string();
   };
-  EXPECT_EQ(message(kernel("add.rm.f32 %f1, %f2, %f3;")),
-            "line 16: add.rm.f32: unsupported modifier .rm");
+  EXPECT_EQ(message(kernel("add.rna.f32 %f1, %f2, %f3;")),
+            "line 16: add.rna.f32: unsupported modifier .rna");
   EXPECT_EQ(message(kernel("frobnicate.u32 %r1;")),
             "line 16: frobnicate.u32: unsupported instruction");
   EXPECT_EQ(message(kernel("add.u32 %r1, %nobody, 1;")),

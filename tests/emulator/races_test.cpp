@@ -91,6 +91,23 @@ TEST_F(RacesTest, OnlyThoseWhoWaitTakeWhatANamedBarrierBrings) {
   EXPECT_EQ(read(3), ConflictKind::kUnordered);
 }
 
+TEST_F(RacesTest, AStrongStoreTakesThePlaceOfARelease) {
+  const StrongAccess release{.scope = Scope::kBlock, .releases = true};
+  const StrongAccess acquire{.scope = Scope::kBlock, .acquires = true};
+  const auto found = [&](const StrongAccess& between, Actor reader, std::uint64_t at) {
+    Location location;
+    EXPECT_EQ(write(1, at), kClean);
+    cluster_.write_strong(1, release, location);
+    cluster_.write_strong(2, between, location);
+    cluster_.read_strong(reader, acquire, location);
+    return read(reader, at);
+  };
+  EXPECT_EQ(found({.scope = Scope::kBlock, .is_atomic = true}, 3, 0), kClean);
+  EXPECT_EQ(found({.scope = Scope::kBlock}, 3, 4), ConflictKind::kUnordered);
+  // Warps of another block are beyond the scope.
+  EXPECT_EQ(found({.scope = Scope::kBlock, .is_atomic = true}, 5, 8), ConflictKind::kUnordered);
+}
+
 TEST_F(RacesTest, TheAsynchronousProxyNeedsAFence) {
   enum class Where { kNowhere, kBefore, kWriter, kReader, kOfGlobalMemory };
   const auto found = [&](Where where, std::uint64_t at) {

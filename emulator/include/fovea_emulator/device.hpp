@@ -101,6 +101,9 @@ struct KernelHandle {
   std::vector<Parameter> parameters{};
 };
 
+/// When the kernels of a module are decoded.
+enum class Decode : std::uint8_t { kAtOnce, kAtLaunch };
+
 struct Launch {
   KernelHandle kernel{};
   LaunchConfig config{};
@@ -129,8 +132,12 @@ class Device {
 
   /// Loads the kernels of a PTX module, in the order of the text. Throws Error, with the line, for
   /// PTX that is not supported; throws TooLarge if the module takes more memory than `max_bytes`.
+  /// Kernels that are decoded at their launch are refused alone, and count as memory only then.
   std::vector<KernelHandle> load(std::string_view ptx,
-                                 std::size_t max_bytes = std::size_t{4} << 30U);
+                                 std::size_t max_bytes = std::size_t{4} << 30U,
+                                 Decode when = Decode::kAtOnce);
+  /// Decodes a kernel, unless it is decoded already. Throws as load() does.
+  void decode(const KernelHandle& kernel) const;
 
   /// Estimates the host memory that the device's memory and modules take, and that the launches
   /// take when they run on a copy of it, without the race detector's records of global memory.
