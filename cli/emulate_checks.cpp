@@ -99,15 +99,23 @@ emu::IgnoredFinding parse_ignored(const std::string& option) {
 
 }  // namespace
 
+void EmulateChecks::parse() {
+  try {
+    for (const std::string& option : ignored) {
+      ignored_findings.push_back(parse_ignored(option));
+    }
+  } catch (const Error& error) {
+    throw CLI::ValidationError(error.what());
+  }
+}
+
 void EmulateChecks::apply(emu::RunOptions& run) const {
   for (std::size_t i = 0; i < kCustoms.size(); ++i) {
     run.*kCustoms.at(i).check = !as_hardware && !let_pass.at(i);
   }
   run.check_races = !no_races;
   run.max_findings = most_findings;
-  for (const std::string& option : ignored) {
-    run.ignored.push_back(parse_ignored(option));
-  }
+  run.ignored = ignored_findings;
 }
 
 void add_emulate_checks(CLI::App& command, EmulateChecks& checks) {

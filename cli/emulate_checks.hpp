@@ -18,9 +18,11 @@ struct EmulateChecks {
   bool no_races = false;
   std::array<bool, emu::kHardwareCustoms.size()> let_pass{};  // in the order of the customs
   std::vector<std::string> ignored{};
+  std::vector<emu::IgnoredFinding> ignored_findings{};  // parsed
 
-  /// Sets the checks of a run. Throws Error for --ignore with a kind that does not exist or ends
-  /// the run.
+  /// Throws CLI::ValidationError for --ignore with a kind that does not exist or ends the run.
+  void parse();
+  /// Sets the checks of a run.
   void apply(emu::RunOptions& run) const;
 };
 

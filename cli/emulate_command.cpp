@@ -20,6 +20,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/emulate_checks.hpp"
+#include "cli/emulate_program.hpp"
 #include "cli/outputs.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
@@ -31,6 +32,7 @@
 #include "lab/emulation/launch_file.hpp"
 #include "lab/emulation/limits.hpp"
 #include "lab/emulation/trace_file.hpp"
+#include "lab/programs/settings.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -41,8 +43,11 @@ constexpr const char* kGnuFormat = "gnu";
 
 struct EmulateArguments {
   std::string ptx;
+  std::vector<std::string> program;
   std::string launch;
   std::string kernel;
+  std::vector<std::int64_t> launches;
+  std::string arch = "sm_90a";
   std::uint64_t seed = 0;
   std::uint64_t schedules = 1;
   std::string policy = kAnyPolicy;
@@ -130,6 +135,14 @@ void print_outcome(const EmulateArguments& arguments, const emulation::Outcome& 
                            emu::name_of(outcome.report.policy));
 }
 
+emu::RunOptions run_options(const EmulateArguments& arguments) {
+  emu::RunOptions run{.policy = parse_policy(arguments.policy),
+                      .resident_blocks = static_cast<std::uint32_t>(arguments.resident_blocks),
+                      .max_steps = arguments.most_operations};
+  arguments.checks.apply(run);
+  return run;
+}
+
 int emulate(const EmulateArguments& arguments, int threads) {
   emulation::LaunchFile launch =
       emulation::read_launch_file(arguments.launch, {.any_path = arguments.any_path,
@@ -148,10 +161,7 @@ int emulate(const EmulateArguments& arguments, int threads) {
       .count = arguments.schedules,
       .all = arguments.all,
       .threads = threads,
-      .run = {.policy = parse_policy(arguments.policy),
-              .resident_blocks = static_cast<std::uint32_t>(arguments.resident_blocks),
-              .max_steps = arguments.most_operations}};
-  arguments.checks.apply(options.run);
+      .run = run_options(arguments)};
   std::optional<emulation::TraceFile> trace;
   if (!arguments.trace.empty()) {
     trace.emplace(arguments.trace);
@@ -220,6 +230,17 @@ void limit_memory(const EmulateArguments& arguments, int threads) {
 
 int run_emulate(const EmulateArguments& arguments) {
   const int threads = arguments.threads == 0 ? available_threads() : arguments.threads;
+  if (!arguments.program.empty()) {
+    programs::Settings settings{.schedules = arguments.schedules,
+                                .kernel = arguments.kernel,
+                                .launches = arguments.launches,
+                                .arch = arguments.arch == "sm_100a" ? 100 : 90,
+                                .max_memory = arguments.max_memory,
+                                .threads = threads,
+                                .run = run_options(arguments)};
+    settings.run.seed = arguments.seed;
+    return emulate_program(arguments.program, settings, arguments.json);
+  }
   limit_memory(arguments, threads);
   try {
     return arguments.launch.empty() ? list_kernels(arguments) : emulate(arguments, threads);
@@ -234,12 +255,15 @@ int run_emulate(const EmulateArguments& arguments) {
 }
 
 void add_options(CLI::App& command, EmulateArguments& arguments) {
-  add_text(command, "FILE", "FILE", arguments.ptx, "Kernels in PTX, as nvcc -ptx makes them")
-      ->required();
+  add_text(command, "FILE", "FILE", arguments.ptx, "Kernels in PTX, as nvcc -ptx makes them");
+  add_texts(command, "PROGRAM", arguments.program,
+            "Instead of FILE, and after --: a program and its arguments, run with the emulator in "
+            "the place of the GPU");
   add_text(command, "--launch", "FILE", arguments.launch,
            "Launch file, in JSON (default: list the kernels and their parameters)");
   add_text(command, "--kernel", "KERNEL", arguments.kernel,
-           "Kernel for launches that name none, by its name in C++ or in the PTX");
+           "Kernel for launches that name none, by its name in C++ or in the PTX; of a program, the "
+           "kernel that runs in --schedules");
   CLI::Option* const schedules =
       add_integer(command, "--schedules", {1, 1'000'000'000}, arguments.schedules,
                   "Number of schedules to run in parallel, with consecutive seeds from --seed on");
@@ -250,7 +274,11 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
   add_flag(command, "--all", arguments.all, "Run all schedules, even after one with findings");
   add_flag(command, "--any-path", arguments.any_path,
            "Allow the launch file to name files outside its folder, and to read through links");
+  add_integers(command, "--launch-number", {1}, arguments.launches,
+               "Launches of a program, counted from 1, that run in --schedules; others run once");
   begin_group(command, kComputeGroup);
+  add_choice(command, "--arch", {"sm_90a", "sm_100a"}, arguments.arch,
+             "GPU that a program finds");
   add_integer(
       command, "--resident-blocks", {1, 1 << 20}, arguments.resident_blocks,
       "Blocks of a grid that run at the same time; the blocks of a cluster always run together");
@@ -279,13 +307,28 @@ void add_emulate(CLI::App& app, Run& run) {
   add_options(*command, *arguments);
   explain(*command,
           {"docs/emulator.md describes the launch file and the model of the GPU.",
-           "Exit codes: 0 no findings, 1 findings, 2 the kernels cannot be run."},
-          {"fovea emulate saxpy.ptx", "fovea emulate saxpy.ptx --launch launch.json",
+           "Exit codes: 0 no findings, 1 findings, 2 the kernels cannot be run; with a program and no "
+           "findings, the program's own."},
+          {"fovea emulate -- ./program --its-option", "fovea emulate saxpy.ptx", "fovea emulate saxpy.ptx --launch launch.json",
            "fovea emulate saxpy.ptx --launch launch.json --schedules 100 --json",
            "fovea emulate saxpy.ptx --launch launch.json --seed 7 --trace trace.txt"});
   command->callback([arguments, command, &run] {
-    if (arguments->launch.empty()) {
-      reject_if_typed(*command, {"--schedules", "--trace", "--sarif"}, "has no effect without --launch");
+    if (!arguments->program.empty()) {
+      throw CLI::ValidationError("a program and its arguments must be written after --");
+    }
+    arguments->checks.parse();
+    arguments->program = words_after_dashes();
+    if (arguments->program.empty() == arguments->ptx.empty()) {
+      throw CLI::ValidationError("expected either FILE, or -- and a program");
+    }
+    if (!arguments->program.empty()) {
+      reject_if_typed(*command, {"--launch", "--trace", "--sarif", "--format", "--all", "--any-path"},
+                      "has no effect with a program");
+    } else {
+      reject_if_typed(*command, {"--launch-number", "--arch"}, "has no effect without a program");
+      if (arguments->launch.empty()) {
+        reject_if_typed(*command, {"--schedules", "--trace", "--sarif"}, "has no effect without --launch");
+      }
     }
     arguments->overwrite = has_overwrite_flag(*command);
     arguments->command = command;

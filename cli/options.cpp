@@ -21,6 +21,11 @@
 namespace fovea::cli {
 namespace {
 
+// The command whose words after `--` are a program and its arguments, which CLI11 must not read.
+constexpr std::string_view kCommandWithProgram = "emulate";
+std::vector<std::string> g_words_after_dashes;
+
+
 constexpr const char* kNoVariable = "-";
 constexpr std::int64_t kMaxBatchSize = 65536;
 constexpr const char* kBatchSizeHelp = "Images per batch (0: chosen for the device)";
@@ -364,9 +369,18 @@ std::string remove_word_mark(const std::string& word) {
   return word.starts_with(kWordMark) ? word.substr(1) : word;
 }
 
+const std::vector<std::string>& words_after_dashes() {
+  return g_words_after_dashes;
+}
+
 void parse_command_line(CLI::App& app, const std::vector<std::string>& arguments) {
   remove_word_marks(app);
   std::vector<std::string> reversed_words(arguments.rbegin(), arguments.rend());
+  const auto dashes = std::ranges::find(arguments, "--");
+  if (dashes != arguments.end() && arguments.front() == kCommandWithProgram) {
+    g_words_after_dashes.assign(std::next(dashes), arguments.end());
+    reversed_words.assign(std::make_reverse_iterator(dashes), arguments.rend());
+  }
   for (std::string& argument : reversed_words) {
     if (argument.starts_with('[') && argument.ends_with(']')) {
       argument.insert(argument.begin(), kWordMark);

@@ -119,6 +119,8 @@ CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed);
 /// Parses the command line. CLI11 would parse a word "[a,b]" as a list, but it may be the name of a
 /// file, so a mark is put in front of such words, and validators remove it from the values.
 void parse_command_line(CLI::App& app, const std::vector<std::string>& arguments);
+/// Returns the words after `--` of a command that runs a program; empty for others.
+[[nodiscard]] const std::vector<std::string>& words_after_dashes();
 /// Removes that mark from a word that no option has consumed.
 [[nodiscard]] std::string remove_word_mark(const std::string& word);
 

@@ -2,6 +2,7 @@
 #include "fovea_emulator/device.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
@@ -224,6 +225,17 @@ void initialize(GlobalMemory& memory, const LoadedModule& module, syntax::Variab
   }
 }
 
+// Returns the allocation that contains all these bytes. Throws Error if there is none.
+template <typename Memory>
+auto& find_all(Memory& memory, std::uint64_t address, std::size_t bytes, std::string_view verb) {
+  auto* const allocation = memory.find(address, bytes);
+  if (allocation == nullptr) {
+    throw Error(fmt::format("cannot {} {} bytes at {:#x}: they are not all allocated", verb, bytes,
+                            address));
+  }
+  return *allocation;
+}
+
 }  // namespace
 
 struct Device::Impl {
@@ -242,6 +254,13 @@ std::uint64_t Device::allocate(std::size_t bytes) {
   return impl_->memory.allocate(bytes);
 }
 
+void Device::allocate_at(std::uint64_t address, std::size_t bytes) {
+  if (address < kFirstGlobalAddress || !impl_->memory.allocate_at(address, bytes)) {
+    throw Error(fmt::format("cannot allocate {} bytes at {:#x}: other memory is there", bytes,
+                            address));
+  }
+}
+
 void Device::free(std::uint64_t address) {
   if (!impl_->memory.free(address)) {
     throw Error(fmt::format("cannot free {:#x}: no allocation begins there", address));
@@ -249,28 +268,36 @@ void Device::free(std::uint64_t address) {
 }
 
 void Device::write(std::uint64_t address, std::span<const std::byte> bytes) {
-  Allocation* const allocation = impl_->memory.find(address, bytes.size());
-  if (allocation == nullptr) {
-    throw Error(fmt::format("cannot write {} bytes at {:#x}: they are not all allocated",
-                            bytes.size(), address));
-  }
-  const auto first = static_cast<std::ptrdiff_t>(address - allocation->address);
-  std::ranges::copy(bytes, allocation->bytes.begin() + first);
-  std::fill_n(allocation->is_written.begin() + first, bytes.size(), true);
+  Allocation& allocation = find_all(impl_->memory, address, bytes.size(), "write");
+  const auto first = static_cast<std::ptrdiff_t>(address - allocation.address);
+  std::ranges::copy(bytes, allocation.bytes.begin() + first);
+  std::fill_n(allocation.is_written.begin() + first, bytes.size(), true);
 }
 
 void Device::read(std::span<std::byte> bytes, std::uint64_t address) const {
-  const Allocation* const allocation = std::as_const(impl_->memory).find(address, bytes.size());
-  if (allocation == nullptr) {
-    throw Error(fmt::format("cannot read {} bytes at {:#x}: they are not all allocated",
-                            bytes.size(), address));
-  }
-  std::ranges::copy_n(
-      allocation->bytes.begin() + static_cast<std::ptrdiff_t>(address - allocation->address),
-      static_cast<std::ptrdiff_t>(bytes.size()), bytes.begin());
+  std::ranges::copy(view(address, bytes.size()), bytes.begin());
+}
+
+void Device::copy(std::uint64_t to, std::uint64_t from, std::size_t bytes) {
+  const Allocation& source = find_all(impl_->memory, from, bytes, "read");
+  Allocation& target = find_all(impl_->memory, to, bytes, "write");
+  const std::size_t source_offset = from - source.address;
+  const std::size_t target_offset = to - target.address;
+  std::memmove(target.bytes.data() + target_offset, source.bytes.data() + source_offset, bytes);
+  std::memmove(target.is_written.data() + target_offset, source.is_written.data() + source_offset,
+               bytes);
+}
+
+std::span<const std::byte> Device::view(std::uint64_t address, std::size_t bytes) const {
+  const Allocation& allocation = find_all(std::as_const(impl_->memory), address, bytes, "read");
+  return std::span(allocation.bytes).subspan(address - allocation.address, bytes);
 }
 
 std::vector<KernelHandle> Device::load(std::string_view ptx, std::size_t max_bytes, Decode when) {
+  return load_module(ptx, max_bytes, when).kernels;
+}
+
+ModuleHandle Device::load_module(std::string_view ptx, std::size_t max_bytes, Decode when) {
   const auto loaded = std::make_shared<LoadedModule>(ptx, max_bytes);
   std::size_t variables = 0;  // total size of the variables
   for (const syntax::Variable& variable : loaded->module.variables) {
@@ -287,13 +314,16 @@ std::vector<KernelHandle> Device::load(std::string_view ptx, std::size_t max_byt
       loaded->addresses.emplace(name, kCodeWindow + kCodeBytes * impl_->functions++);
     }
   }
+  ModuleHandle handle;
   for (syntax::Variable& variable : loaded->module.variables) {
     if (const auto address = loaded->addresses.find(variable.name);
         address != loaded->addresses.end()) {
       initialize(impl_->memory, *loaded, variable, address->second);
+      handle.variables.push_back(
+          {.name = variable.name, .address = address->second, .bytes = variable.bytes});
     }
   }
-  std::vector<KernelHandle> kernels;
+  std::vector<KernelHandle>& kernels = handle.kernels;
   for (const syntax::Function& function : loaded->module.kernels) {
     LoadedKernel& kernel = loaded->kernels.emplace_back();
     kernel.module = loaded.get();
@@ -309,7 +339,19 @@ std::vector<KernelHandle> Device::load(std::string_view ptx, std::size_t max_byt
   }
   impl_->variable_bytes += 2 * variables;  // `memory` counts the variables
   impl_->modules.push_back(loaded);
-  return kernels;
+  return handle;
+}
+
+KernelInfo Device::info(const KernelHandle& kernel) const {
+  const Program& program = program_of(kernel);
+  const syntax::Function& function = *program.function;
+  const std::uint64_t required = product(function.required_threads);
+  return {.static_shared_bytes = program.static_shared_bytes,
+          .local_bytes = program.local_bytes,
+          .max_threads = static_cast<std::uint32_t>(
+              required != 0 ? required : product(function.max_threads)),
+          .max_registers = static_cast<std::uint32_t>(function.max_registers),
+          .cluster = function.required_cluster};
 }
 
 void Device::decode(const KernelHandle& kernel) const {

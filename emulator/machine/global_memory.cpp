@@ -9,6 +9,12 @@ namespace {
 
 constexpr std::uint64_t kGap = 4096;
 
+Allocation unwritten(std::uint64_t address, std::size_t bytes) {
+  return {.address = address,
+          .bytes = std::vector<std::byte>(bytes, std::byte{0xCB}),
+          .is_written = std::vector<std::uint8_t>(bytes)};
+}
+
 }  // namespace
 
 GlobalMemory::GlobalMemory(const GlobalMemory& other) : next_(other.next_) {
@@ -23,10 +29,21 @@ std::uint64_t GlobalMemory::allocate(std::size_t bytes, std::size_t alignment) {
   const std::uint64_t address = (next_ + kGap + alignment - 1) / alignment * alignment;
   next_ = address + bytes;
   last_found_ = nullptr;
-  allocations_.emplace(address, Allocation{.address = address,
-                                           .bytes = std::vector<std::byte>(bytes, std::byte{0xCB}),
-                                           .is_written = std::vector<std::uint8_t>(bytes)});
+  allocations_.emplace(address, unwritten(address, bytes));
   return address;
+}
+
+bool GlobalMemory::allocate_at(std::uint64_t address, std::size_t bytes) {
+  const auto after = allocations_.lower_bound(address);
+  const bool is_before_next = after == allocations_.end() || bytes <= after->first - address;
+  const bool is_behind_previous =
+      after == allocations_.begin() || std::prev(after)->second.bytes.size() <=
+                                           address - std::prev(after)->first;
+  if (!is_before_next || !is_behind_previous || bytes > UINT64_MAX - address) {
+    return false;
+  }
+  last_found_ = nullptr;
+  return allocations_.emplace(address, unwritten(address, bytes)).second;
 }
 
 bool GlobalMemory::free(std::uint64_t address) {

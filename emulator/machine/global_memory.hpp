@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "emulator/program/address_space.hpp"
 #include "emulator/races/global_shadow.hpp"
 #include "emulator/races/races.hpp"
 
@@ -34,6 +35,8 @@ class GlobalMemory {
   GlobalMemory& operator=(const GlobalMemory&) = delete;
 
   std::uint64_t allocate(std::size_t bytes, std::size_t alignment = 256);
+  /// Allocates memory at an address of the caller's choice; false if other memory is there.
+  bool allocate_at(std::uint64_t address, std::size_t bytes);
   /// Frees an allocation; false if there is none at the address.
   bool free(std::uint64_t address);
   /// Finds the allocation that contains all these bytes; null if there is none.
@@ -46,7 +49,7 @@ class GlobalMemory {
 
  private:
   std::map<std::uint64_t, Allocation> allocations_;
-  std::uint64_t next_ = 0x10'0000'0000;
+  std::uint64_t next_ = kFirstGlobalAddress;
   Allocation* last_found_ = nullptr;  // cache of the most recent result of find()
 };
 

@@ -11,6 +11,8 @@ constexpr std::uint64_t kSharedWindow = 0x1'0000'0000;
 constexpr std::uint64_t kParameterWindow = 0x2'0000'0000;
 constexpr std::uint64_t kLocalWindow = 0x3'0000'0000;
 constexpr std::uint64_t kWindowBytes = 0x1'0000'0000;
+/// Global memory is from here on.
+constexpr std::uint64_t kFirstGlobalAddress = 0x10'0000'0000;
 /// Addresses of functions: kCodeBytes apart, where no memory is.
 constexpr std::uint64_t kCodeWindow = 0x4'0000'0000;
 constexpr std::uint64_t kCodeBytes = 16;

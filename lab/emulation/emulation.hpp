@@ -81,6 +81,12 @@ class Module {
 
 using emu::source_name;
 
+/// Returns it without the types of result and parameters: "ns::saxpy<4>".
+[[nodiscard]] std::string plain_name(const std::string& name);
+/// Whether the kernel, which has the name `kernel` in the PTX, is called so: its name in C++ with or
+/// without types and template arguments.
+[[nodiscard]] bool is_called(const std::string& kernel, const std::string& name);
+
 /// Returns JSON with: kind, message, place, kernel, instruction, line, source, block, warp, lanes,
 /// count; for a race also the `other` access.
 [[nodiscard]] nlohmann::ordered_json to_json(const emu::Finding& finding);

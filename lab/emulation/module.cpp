@@ -34,13 +34,18 @@ std::string without_types(std::string name) {
   return name.substr(begin);
 }
 
+}  // namespace
+
+std::string plain_name(const std::string& name) {
+  return without_types(source_name(name));
+}
+
 bool is_called(const std::string& kernel, const std::string& name) {
   const std::string full_name = source_name(kernel);
   const std::string plain = without_types(full_name);
-  return name == full_name || name == plain || name == plain.substr(0, plain.find('<'));
+  return name == kernel || name == full_name || name == plain ||
+         name == plain.substr(0, plain.find('<'));
 }
-
-}  // namespace
 
 Module::Module(const std::filesystem::path& path, std::size_t max_memory)
     : name_(io::escape(path.native())) {
@@ -74,7 +79,7 @@ const emu::KernelHandle& Module::find(const std::string& name) const {
     if (kernel.name == name) {
       return kernel;
     }
-    names.push_back(without_types(source_name(kernel.name)));
+    names.push_back(plain_name(kernel.name));
     if (name.empty() || is_called(kernel.name, name)) {
       matches.push_back(&kernel);
     }

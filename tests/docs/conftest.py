@@ -62,5 +62,6 @@ def environment(sandbox, fovea_bin):
         "HF_HUB_OFFLINE": "1",
         "FOVEA_SECONDS": "0.01",  # for each figure of `fovea bench`
         "FOVEA_LIBRARY": str(fovea_bin.parent.parent / "lib/libfovea.so"),
+        "FOVEA_BIN": str(fovea_bin),
         "PYTHONPATH": str(ROOT / "python"),
     }

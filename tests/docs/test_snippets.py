@@ -22,6 +22,8 @@ NOT_RUN = {
     "scripts/": "installs, builds, tests or measures everything",
     "ctest ": "is a stage of its own",
     "ninja ": "builds",
+    "nvcc ": "needs CUDA's compiler",
+    "... -- ./": "needs a program that CUDA's compiler has made; tests/emulation runs such",
     "fovea kernel try": "is not judged without a GPU: exit code 3",
     "fovea merge part-": "needs the shares of eight machines",
     "... -m pytest": "is a stage of its own",
@@ -57,6 +59,7 @@ images = ["photos/cat.jpg", "photos/grass.jpg"]
 index = type("Index", (), {"add": lambda *row: None})()
 """
 PRELUDES = {
+    "docs/emulator.md": "import pytest",
     "docs/images.md": "from PIL import Image, ImageOps; file = 'cat.jpg'; width = height = 64; resample = Image.Resampling.BILINEAR",
     "docs/operators.md": "import torch; q = k = v = torch.randn(1, 2, 8, 16)",
     "docs/output.md": "line = open('OUT/index-00000.jsonl').readline()",

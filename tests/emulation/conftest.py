@@ -1,8 +1,12 @@
 """Runs `fovea emulate` on kernels and launches that a test writes."""
 
 import json
+import pathlib
+import shutil
 
 import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -25,3 +29,11 @@ def emulate(run_fovea, tmp_path):
         return done.stderr if code == 2 else json.loads(done.stdout)
 
     return run
+
+
+@pytest.fixture
+def nvcc():
+    found = shutil.which("nvcc") or ROOT / "build/cuda/bin/nvcc"
+    if not pathlib.Path(found).exists():
+        pytest.skip("there is no CUDA compiler here: scripts/setup --test installs one")
+    return found

@@ -179,14 +179,6 @@ def test_the_example_runs_and_writes_its_output(run_fovea, example):
     assert (numpy.load(example / "y.npy") == numpy.arange(1, 1001, dtype="f4")).all()
 
 
-@pytest.fixture
-def nvcc():
-    found = shutil.which("nvcc") or ROOT / "build/cuda/bin/nvcc"
-    if not pathlib.Path(found).exists():
-        pytest.skip("there is no CUDA compiler here: scripts/setup --test installs one")
-    return found
-
-
 def test_the_examples_ptx_is_what_the_compiler_makes_of_its_source(example, tmp_path, nvcc):
     made = tmp_path / "made.ptx"
     subprocess.run([nvcc, "-ptx", "-arch=sm_90", example / "saxpy.cu", "-o", made], check=True)

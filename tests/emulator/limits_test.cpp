@@ -91,10 +91,11 @@ TEST(LimitsTest, WhatTextMakesIsCounted) {
 TEST(LimitsTest, TextInItselfIsBounded) {
   constexpr std::size_t kMany = 50'000;
   const auto many = [](char sign) { return std::string(kMany, sign); };
-  for (const char sign : {'-', '!', '[', '{'}) {
-    EXPECT_NE(said_of(kernel("mov.u32 %r2, " + many(sign) + "1;")).find("nested operands"),
+  for (const std::string& operand :
+       {many('-') + "1", many('!') + "1", many('[') + "1", many('{') + "1" + many('}')}) {
+    EXPECT_NE(said_of(kernel("mov.u32 %r2, " + operand + ";")).find("nested operands"),
               std::string::npos)
-        << sign;
+        << operand.front();
   }
   EXPECT_NE(said_of(kernel(many('{') + many('}'))).find("nested blocks"), std::string::npos);
   EXPECT_EQ(said_of(kernel("{ { mov.u32 %r2, -1; } }")), "");

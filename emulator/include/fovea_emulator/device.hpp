@@ -101,6 +101,27 @@ struct KernelHandle {
   std::vector<Parameter> parameters{};
 };
 
+/// A global or constant variable of a loaded module.
+struct VariableHandle {
+  std::string name{};
+  std::uint64_t address = 0;
+  std::size_t bytes = 0;
+};
+
+struct ModuleHandle {
+  std::vector<KernelHandle> kernels{};
+  std::vector<VariableHandle> variables{};
+};
+
+/// Resources of a kernel, and what it requires of its launch.
+struct KernelInfo {
+  std::size_t static_shared_bytes = 0;
+  std::size_t local_bytes = 0;      // per thread
+  std::uint32_t max_threads = 0;    // per block, as .maxntid or .reqntid have it; 0: not given
+  std::uint32_t max_registers = 0;  // per thread; 0: not given
+  std::array<std::uint32_t, 3> cluster{};  // .reqnctapercluster; zeros: not given
+};
+
 /// When the kernels of a module are decoded.
 enum class Decode : std::uint8_t { kAtOnce, kAtLaunch };
 
@@ -124,11 +145,18 @@ class Device {
 
   /// Allocates uninitialised memory, aligned to 256 bytes, with inaccessible gaps on both sides.
   std::uint64_t allocate(std::size_t bytes);
+  /// Allocates uninitialised memory at this address, such as that of host memory of which it is the
+  /// device's copy. Throws Error if other memory is there.
+  void allocate_at(std::uint64_t address, std::size_t bytes);
   /// Throws Error if the address was not allocated.
   void free(std::uint64_t address);
   /// Throw Error if the bytes are not all allocated.
   void write(std::uint64_t address, std::span<const std::byte> bytes);
   void read(std::span<std::byte> bytes, std::uint64_t address) const;
+  /// Copies bytes that may overlap; bytes without a value stay so. Throws Error as write() does.
+  void copy(std::uint64_t to, std::uint64_t from, std::size_t bytes);
+  /// Returns the memory itself, valid until it is freed. Throws Error as read() does.
+  [[nodiscard]] std::span<const std::byte> view(std::uint64_t address, std::size_t bytes) const;
 
   /// Loads the kernels of a PTX module, in the order of the text. Throws Error, with the line, for
   /// PTX that is not supported; throws TooLarge if the module takes more memory than `max_bytes`.
@@ -136,6 +164,11 @@ class Device {
   std::vector<KernelHandle> load(std::string_view ptx,
                                  std::size_t max_bytes = std::size_t{4} << 30U,
                                  Decode when = Decode::kAtOnce);
+  /// Does the same, and returns the module's variables as well.
+  ModuleHandle load_module(std::string_view ptx, std::size_t max_bytes = std::size_t{4} << 30U,
+                           Decode when = Decode::kAtOnce);
+  /// Throws as decode() does.
+  [[nodiscard]] KernelInfo info(const KernelHandle& kernel) const;
   /// Decodes a kernel, unless it is decoded already. Throws as load() does.
   void decode(const KernelHandle& kernel) const;
 

@@ -1,0 +1,289 @@
+// Launches of a program: they wait until a result of theirs is needed, so that grids which may
+// overlap are run together.
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/thread_pool.hpp"
+#include "fovea_emulator/error.hpp"
+#include "lab/emulation/emulation.hpp"
+#include "lab/programs/stand_in/gpu.hpp"
+
+namespace fovea::programs {
+namespace {
+
+using Kind = emu::FindingKind;
+
+// Whether the results of a GPU may be right in spite of the finding, so that the program goes on.
+bool may_go_on(const emu::Report& report) {
+  constexpr std::array kKinds = {Kind::kUninitialized, Kind::kRace, Kind::kNoProxyFence,
+                                 Kind::kNoTensorFence};
+  return std::ranges::all_of(report.findings, [&](const emu::Finding& finding) {
+    return std::ranges::find(kKinds, finding.kind) != kKinds.end();
+  });
+}
+
+// Returns the error that a GPU reports.
+int error_of(Kind kind) {
+  switch (kind) {
+    case Kind::kOutOfBounds:
+      return kIllegalAddress;
+    case Kind::kMisaligned:
+      return kMisalignedAddress;
+    case Kind::kDeadlock:
+    case Kind::kNoProgress:
+      return kLaunchTimeout;
+    case Kind::kIllegalOperand:
+    case Kind::kIllegalTensorMap:
+      return kIllegalInstruction;
+    default:
+      return kLaunchFailure;
+  }
+}
+
+std::vector<std::byte> parameters_of(const emu::KernelHandle& kernel,
+                                     const LaunchRequest& request) {
+  const std::vector<emu::Parameter>& parameters = kernel.parameters;
+  std::vector<std::byte> bytes(
+      parameters.empty() ? 0 : parameters.back().offset + parameters.back().bytes);
+  if (!request.buffer.empty()) {
+    if (request.buffer.size() < bytes.size()) {
+      throw CallError{kInvalidValue,
+                      fmt::format("{}: the buffer of arguments has {} bytes; expected {}",
+                                  emulation::plain_name(kernel.name), request.buffer.size(),
+                                  bytes.size())};
+    }
+    std::ranges::copy(request.buffer.first(bytes.size()), bytes.begin());
+    return bytes;
+  }
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (request.arguments == nullptr || request.arguments[i] == nullptr) {
+      throw CallError{kInvalidValue,
+                      fmt::format("{}: the argument {} is missing",
+                                  emulation::plain_name(kernel.name), i)};
+    }
+    std::memcpy(bytes.data() + parameters[i].offset, request.arguments[i], parameters[i].bytes);
+  }
+  return bytes;
+}
+
+std::uint64_t blocks_of(const emu::LaunchConfig& config) {
+  return std::uint64_t{config.grid[0]} * config.grid[1] * config.grid[2];
+}
+
+}  // namespace
+
+void Gpu::launch(const LaunchRequest& request) {
+  if (failure_ != kSuccess) {
+    throw CallError{failure_};
+  }
+  Function& function = *request.function;
+  const emu::KernelHandle& kernel = handle(function);
+  const emu::KernelInfo kernel_info = info(function);
+  const std::string name = emulation::plain_name(function.name);
+  const std::size_t limit =
+      function.max_dynamic_shared_bytes >= 0
+          ? static_cast<std::size_t>(function.max_dynamic_shared_bytes)
+          : GpuLimits::kSharedBytes -
+                std::min<std::size_t>(GpuLimits::kSharedBytes, kernel_info.static_shared_bytes);
+  if (request.config.dynamic_shared_bytes > limit) {
+    throw CallError{
+        kInvalidValue,
+        fmt::format("{}: the launch asks for {} bytes of dynamic shared memory, but at most {} are "
+                    "allowed; cudaFuncSetAttribute with MaxDynamicSharedMemorySize allows more",
+                    name, request.config.dynamic_shared_bytes, limit)};
+  }
+  Pending pending{.launch = {.kernel = kernel,
+                             .config = request.config,
+                             .parameters = parameters_of(kernel, request)},
+                  .is_cooperative = request.is_cooperative};
+  emu::LaunchConfig& config = pending.launch.config;
+  if (std::ranges::any_of(kernel_info.cluster, [](std::uint32_t blocks) { return blocks != 0; }) &&
+      config.cluster == std::array<std::uint32_t, 3>{1, 1, 1}) {
+    config.cluster = kernel_info.cluster;
+  }
+  if (request.is_cooperative) {
+    const int threads = static_cast<int>(config.block[0] * config.block[1] * config.block[2]);
+    const int room =
+        blocks_per_sm(*this, function, threads, config.dynamic_shared_bytes) * GpuLimits::kSms;
+    if (blocks_of(config) > static_cast<std::uint64_t>(room)) {
+      throw CallError{kTooLargeCooperativeLaunch,
+                      fmt::format("{}: a cooperative launch has {} blocks, but the emulated GPU has "
+                                  "room for {}",
+                                  name, blocks_of(config), room)};
+    }
+  }
+  try {
+    static_cast<void>(device_->host_bytes_of_run({&pending.launch, 1}, settings_.run));
+  } catch (const emu::Error& error) {
+    std::string message = error.what();
+    if (message.starts_with(function.name)) {
+      message.replace(0, function.name.size(), name);
+    }
+    throw CallError{kInvalidConfiguration, message};
+  }
+  if (!config.is_dependent) {
+    run_pending();
+  }
+  pending.number = ++launches_;
+  pending.is_searched = settings_.searches(pending.number, function.name);
+  pending_.push_back(std::move(pending));
+}
+
+void Gpu::synchronize() {
+  run_pending();
+  if (failure_ != kSuccess) {
+    throw CallError{failure_};
+  }
+}
+
+void Gpu::run_pending() {
+  const Group group = std::exchange(pending_, {});
+  if (group.empty() || failure_ != kSuccess) {
+    return;
+  }
+  write_host_changes();
+  run_group(group);
+  read_device_changes();
+}
+
+void Gpu::run_group(const Group& group) {
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<emu::Launch> launches;
+  emu::RunOptions options = settings_.run;
+  bool is_searched = false;
+  for (const Pending& pending : group) {
+    launches.push_back(pending.launch);
+    is_searched = is_searched || pending.is_searched;
+    if (pending.is_cooperative) {  // all blocks of the grid wait for each other
+      options.resident_blocks =
+          std::max(options.resident_blocks,
+                   static_cast<std::uint32_t>(blocks_of(pending.launch.config)));
+    }
+  }
+  std::vector<emu::Report> reports(1);
+  try {
+    if (is_searched) {
+      search(launches, options, settings_.schedules, reports);
+    }
+    reports.front() = run_for_program(launches, options);
+  } catch (const emu::Error& error) {
+    failure_ = kLaunchFailure;
+    journal_.add_refusal(error.what());
+    return;
+  }
+  LaunchRecord record{
+      .number = group.back().number,
+      .kernel = emulation::plain_name(group.back().launch.kernel.name),
+      .seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    record.schedules += reports[i].steps != 0 ? 1 : 0;
+    record.operations += reports[i].steps;
+  }
+  for (const Pending& pending : group) {
+    LaunchRecord other = record;
+    if (pending.number != record.number) {  // the last of the group stands for its operations
+      other = {.number = pending.number,
+               .kernel = emulation::plain_name(pending.launch.kernel.name)};
+    }
+    journal_.add(other);
+  }
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    for (emu::Finding& finding : reports[i].findings) {
+      if (const std::string place = place_text(finding.global);
+          finding.global != 0 && !place.empty()) {
+        finding.message += fmt::format(" ({})", place);
+      }
+      LaunchRecord found = record;
+      for (const Pending& pending : group) {
+        if (emu::source_name(pending.launch.kernel.name) == finding.kernel) {
+          found.number = pending.number;
+        }
+      }
+      journal_.add_finding(found, finding, options.seed + i);
+    }
+  }
+}
+
+void Gpu::search(const std::vector<emu::Launch>& launches, const emu::RunOptions& options,
+                 std::uint64_t count, std::vector<emu::Report>& reports) {
+  reports.resize(count);
+  const std::size_t bytes = device_->host_bytes_of_run(launches, options);
+  const std::size_t room = std::max<std::size_t>(settings_.max_memory / std::max(bytes, std::size_t{1}), 1);
+  ThreadPool pool(static_cast<int>(
+      std::min({static_cast<std::size_t>(settings_.threads), room, std::max<std::size_t>(count, 2) - 1})));
+  // The first schedule with findings: all before it are run, so that the result does not depend on
+  // the timing of threads.
+  std::atomic<std::size_t> first = count;
+  pool.parallel_for(count - 1, [&](std::size_t index, int /*worker*/) {
+    const std::size_t schedule = index + 1;  // the first one is the program's
+    if (schedule > first) {
+      return;
+    }
+    emu::RunOptions run = options;
+    run.seed += schedule;
+    emu::Device copy(*device_);
+    reports[schedule] = copy.run(launches, run);
+    if (!reports[schedule].is_clean()) {
+      std::size_t seen = first;
+      while (schedule < seen && !first.compare_exchange_weak(seen, schedule)) {
+      }
+    }
+  });
+  reports.resize(std::min<std::size_t>(count, first + 1));
+}
+
+emu::Report Gpu::run_for_program(const std::vector<emu::Launch>& launches,
+                                 const emu::RunOptions& options) {
+  auto again = std::make_unique<emu::Device>(*device_);
+  emu::Report report = device_->run(launches, options);
+  if (report.is_clean()) {
+    return report;
+  }
+  if (may_go_on(report)) {
+    if (report.has_ended) {
+      return report;
+    }
+    emu::RunOptions lenient = options;
+    lenient.check_races = false;
+    lenient.check_stored_values = false;
+    const emu::Report second = again->run(launches, lenient);
+    device_ = std::move(again);
+    if (second.is_clean()) {
+      return report;
+    }
+    report.findings.insert(report.findings.end(), second.findings.begin(), second.findings.end());
+  }
+  failure_ = error_of(report.findings.back().kind);
+  return report;
+}
+
+int blocks_per_sm(Gpu& gpu, Function& function, int threads, std::size_t dynamic_shared_bytes) {
+  if (threads <= 0 || threads > GpuLimits::kMaxThreads) {
+    throw CallError{kInvalidValue, fmt::format("a block has {} threads; expected 1 to {}", threads,
+                                               GpuLimits::kMaxThreads)};
+  }
+  const std::size_t shared = GpuLimits::kReservedSharedBytes + dynamic_shared_bytes +
+                             gpu.info(function).static_shared_bytes;
+  return static_cast<int>(std::min({static_cast<std::size_t>(GpuLimits::kBlocksPerSm),
+                                    static_cast<std::size_t>(GpuLimits::kThreadsPerSm / threads),
+                                    GpuLimits::kSharedBytesPerSm / shared}));
+}
+
+Gpu::Gpu()
+    : settings_(settings_from_environment()), journal_(settings_.journal) {}
+
+Gpu& Gpu::instance() {
+  // Never destroyed: the program's own destructors may still use it.
+  static Gpu* const gpu = new Gpu();  // NOLINT(*-owning-memory)
+  return *gpu;
+}
+
+}  // namespace fovea::programs

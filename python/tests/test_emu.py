@@ -1,0 +1,171 @@
+"""fovea.emu: CUDA kernels on the CPU, with NumPy arrays."""
+
+import os
+import pathlib
+import pickle
+import shutil
+
+import fovea
+import numpy as np
+import pytest
+from fovea import emu
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SAXPY = ROOT / "examples/emulate/saxpy.ptx"
+pytest_plugins = ["pytester"]
+
+# Thread 0 writes a number to shared memory, which all others read; with a barrier between the two, or without.
+TURNS = """
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry turns(.param .u64 to, .param .align 8 .b8 pair[16])
+{
+  .reg .b32 %%r<6>;
+  .reg .b64 %%rd<4>;
+  .shared .align 4 .b8 number[4];
+  ld.param.u64 %%rd1, [to];
+  ld.param.u32 %%r4, [pair+8];
+  mov.u32 %%r1, %%tid.x;
+  mov.u32 %%r2, number;
+  setp.ne.u32 %%p1, %%r1, 0;
+  @%%p1 bra $behind;
+  st.shared.u32 [%%r2], %%r4;
+$behind:
+  %s
+  ld.shared.u32 %%r3, [%%r2];
+  mul.wide.u32 %%rd2, %%r1, 4;
+  add.s64 %%rd3, %%rd1, %%rd2;
+  st.global.u32 [%%rd3], %%r3;
+  ret;
+}
+""".replace(".reg .b32", ".reg .pred %%p<2>;\n  .reg .b32")
+
+
+@pytest.fixture(autouse=True)
+def the_program(monkeypatch):
+    if "site-packages" not in pathlib.Path(fovea.__file__).parts:
+        monkeypatch.setenv("FOVEA_BIN", os.environ.get("FOVEA_BIN", str(ROOT / "build/release/bin/fovea")))
+
+
+def saxpy_arrays(count=1000):
+    return np.arange(count, dtype=np.float32), np.ones(count, np.float32)
+
+
+def turns(barrier, to, **options):
+    return emu.run(TURNS % barrier, "turns", 1, 64, to, np.array([1, 7], np.uint64).tobytes(), **options)
+
+
+def test_a_kernel_computes_and_writes_arrays_back():
+    x, y = saxpy_arrays()
+    report = emu.check(SAXPY, "saxpy", 4, 256, np.int32(1000), np.float32(2), x, y, schedules=5)
+    assert report.is_clean and report.schedules == 5 and report.operations > 0
+    assert (y == 2 * np.arange(1000) + 1).all()
+    assert (x == np.arange(1000)).all()
+
+
+def test_the_source_is_text_as_well():
+    x, y = saxpy_arrays(32)
+    emu.check(SAXPY.read_text(), "", 1, 32, np.int32(32), np.float32(0.5), x, y)
+    assert y[31] == 16.5
+    assert emu.kernels(SAXPY) == ["saxpy(int, float, float const*, float*)"]
+
+
+def test_a_race_names_both_accesses():
+    to = np.zeros(64, np.uint32)
+    assert turns("bar.sync 0;", emu.out(to)).is_clean
+    assert (to == 7).all()
+    report = turns("", to, seed=3, allow=["unwritten-stores"])
+    (finding,) = report.findings
+    assert finding.kind == "race" and finding.kernel == "turns" and finding.seed >= 3
+    assert {finding.instruction, finding.other.instruction} == {"st.shared.u32", "ld.shared.u32"}
+    assert finding.line > 0 and finding.other.line > 0 and {finding.warp, finding.other.warp} == {0, 1}
+    assert "the other access" in str(finding)
+
+
+def test_check_raises_the_findings():
+    x, y = saxpy_arrays()
+    with pytest.raises(emu.FindingsError, match="out of bounds") as caught:
+        emu.check(SAXPY, "saxpy", 4, 256, np.int32(1001), np.float32(2), x, y)
+    assert isinstance(caught.value, (fovea.Error, AssertionError))
+    assert pickle.loads(pickle.dumps(caught.value)).findings == caught.value.findings
+
+
+def test_what_has_no_content_must_not_be_read():
+    x, y = saxpy_arrays()
+    report = emu.run(SAXPY, "saxpy", 4, 256, np.int32(1000), np.float32(2), x, emu.out(y))
+    assert report.findings[0].kind == "uninitialised"
+    assert emu.run(
+        SAXPY, "saxpy", 4, 256, np.int32(1000), np.float32(2), x, emu.out(y), allow=["unwritten-stores"]
+    ).is_clean
+
+
+def test_an_array_that_is_given_twice_is_one_buffer():
+    x = np.ones(32, np.float32)
+    emu.check(SAXPY, "saxpy", 1, 32, np.int32(32), np.float32(3), x, x)
+    assert (x == 4).all()
+
+
+def test_several_launches_share_their_arrays():
+    x, y = saxpy_arrays(64)
+    launch = emu.Launch("saxpy", 1, (64, 1, 1), [np.int32(64), np.float32(1), x, y])
+    assert emu.run_launches(SAXPY, [launch, launch]).is_clean
+    assert (y == 1 + 2 * np.arange(64)).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ([3], TypeError, "argument 0 is a int; expected"),
+        ([np.zeros((4, 4), np.float32).T], ValueError, "argument 0: the array must be C-contiguous"),
+        ([emu.out([1])], TypeError, "takes a NumPy array"),
+        ([np.int32(1)], fovea.Error, "got 1 arguments"),
+        ([np.int64(1), np.float32(1), np.zeros(4), np.zeros(4)], fovea.Error, "8 bytes"),
+    ],
+)
+def test_arguments_that_no_kernel_takes(arguments, error, message):
+    with pytest.raises(error, match=message):
+        emu.run(SAXPY, "saxpy", 1, 32, *arguments)
+
+
+def test_ptx_that_cannot_be_run_names_the_line():
+    with pytest.raises(fovea.Error, match="line 19.*fancy"):
+        turns("fancy.u32 %r1;", np.zeros(64, np.uint32))
+    with pytest.raises(fovea.Error, match="no kernel"):
+        emu.run(SAXPY, "absent", 1, 1)
+
+
+def test_cuda_is_compiled(tmp_path, monkeypatch):
+    if not shutil.which("nvcc"):
+        pytest.skip("there is no CUDA compiler here")
+    x, y = saxpy_arrays()
+    report = emu.run(SAXPY.with_suffix(".cu"), "saxpy", 4, 256, np.int32(1001), np.float32(2), x, y, arch="sm_90")
+    assert report.findings[0].source.endswith("saxpy.cu:5") and report.findings[0].file.endswith("saxpy.cu")
+    with pytest.raises(fovea.Error, match="nvcc cannot compile"):
+        emu.compile("__global__ void broken( {")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    with pytest.raises(fovea.Error, match="cannot find nvcc"):
+        emu.compile("__global__ void other() {}")
+
+
+def test_the_pytest_fixture(pytester):
+    pytester.makepyfile(
+        f"""
+        import numpy as np, pytest
+
+        def launch(emu):
+            y = np.ones(32, np.float32)
+            return emu.check({str(SAXPY)!r}, "saxpy", 1, 32, np.int32(32), np.float32(1), y, y).schedules
+
+        def test_plain(emu):
+            assert launch(emu) == 10
+
+        @pytest.mark.emu(schedules=3)
+        def test_marked(emu):
+            assert launch(emu) == 3
+        """
+    )
+    plugin = ("-p", "pytest_fovea", "--strict-markers")
+    pytester.runpytest_subprocess(*plugin).assert_outcomes(passed=2)
+    pytester.runpytest_subprocess(*plugin, "--emu-schedules=5").assert_outcomes(failed=2)

@@ -1,0 +1,71 @@
+// What programs do wrong: one case a number.
+#include <cstdio>
+#include <cstdlib>
+
+#include <cuda_runtime.h>
+
+__global__ void fill(int* to, int n) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i <= n) {
+    to[i] = i;
+  }
+}
+
+// Threads of two warps take turns by shared memory, but wait for each other in one order only.
+__global__ void last_wins(int* to) {
+  __shared__ int last;
+  if (threadIdx.x % 32 == 0) {
+    last = static_cast<int>(threadIdx.x);
+  }
+  __syncthreads();
+  to[threadIdx.x] = last;
+}
+
+int main(int, char** argv) {
+  int* numbers;
+  cudaMalloc(&numbers, 256 * sizeof(int));
+  switch (std::atoi(argv[1])) {
+    case 1:  // one element too many
+      fill<<<1, 512>>>(numbers, 256);
+      std::printf("%s\n", cudaGetErrorName(cudaGetLastError()));
+      std::printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
+      std::printf("%s\n", cudaGetErrorName(cudaMemset(numbers, 0, 4)));
+      break;
+    case 2:  // more than there is
+      std::printf("%s\n", cudaGetErrorName(cudaMemset(numbers, 0, 1028)));
+      break;
+    case 3:  // the wrong direction
+      int host;
+      std::printf("%s\n", cudaGetErrorName(cudaMemcpy(&host, numbers, 4, cudaMemcpyHostToDevice)));
+      break;
+    case 4:  // freed twice
+      cudaFree(numbers);
+      std::printf("%s\n", cudaGetErrorName(cudaFree(numbers)));
+      break;
+    case 5: {  // a function that is not there
+      cudaGraph_t graph;
+      std::printf("%s\n", cudaGetErrorName(cudaGraphCreate(&graph, 0)));
+      break;
+    }
+    case 6:  // a race; the program goes on
+      last_wins<<<1, 64>>>(numbers);
+      std::printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
+      return 7;
+    case 7:  // nothing
+      return 7;
+    case 8:  // several launches, one with a race
+      fill<<<1, 256>>>(numbers, 200);
+      fill<<<1, 256>>>(numbers, 201);
+      last_wins<<<1, 64>>>(numbers);
+      fill<<<1, 256>>>(numbers, 202);
+      std::printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
+      break;
+    case 9:  // too many threads
+      fill<<<1, 2048>>>(numbers, 1);
+      std::printf("%s\n", cudaGetErrorName(cudaGetLastError()));
+      break;
+    default:
+      std::abort();
+  }
+  return 0;
+}

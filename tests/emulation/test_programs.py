@@ -1,0 +1,158 @@
+"""`fovea emulate -- PROGRAM`: whole programs, with the emulator in the place of the CUDA runtime and driver."""
+
+import json
+import pathlib
+import subprocess
+
+import pytest
+
+SOURCES = pathlib.Path(__file__).with_name("programs")
+# Without the driver there is nothing to link with.
+DRIVER = ("-arch=sm_90", "-Xlinker", "--unresolved-symbols=ignore-all")
+
+
+@pytest.fixture(scope="session")
+def compile_program(tmp_path_factory):
+    """compile(nvcc, "name", *flags): path of the program."""
+    folder = tmp_path_factory.mktemp("programs")
+    made = {}
+
+    def compile(nvcc, name, *flags):
+        key = (name, *flags)
+        if key not in made:
+            to = folder / f"{name}{len(made)}"
+            flags = flags or ("-arch=sm_90",)
+            if not any(flag.startswith("-cudart") for flag in flags):
+                flags = ("-cudart=shared", *flags)
+            subprocess.run([nvcc, "-w", "-o", to, SOURCES / f"{name}.cu", *flags], check=True)
+            made[key] = to
+        return made[key]
+
+    return compile
+
+
+@pytest.fixture
+def run(run_fovea, compile_program, nvcc, tmp_path):
+    """run("name", *arguments, flags=(), options=(), code=0): what it printed, its errors, and the command's JSON."""
+
+    def run(name, *arguments, flags=(), options=(), code=0):
+        program = compile_program(nvcc, name, *flags)
+        report = tmp_path / "report.json"
+        done = run_fovea("emulate", *options, f"--json={report}", "--overwrite", "--", program, *arguments, code=code)
+        return done.stdout, done.stderr, json.loads(report.read_text())
+
+    return run
+
+
+@pytest.mark.parametrize("mode", ["none", "speed", "size"])
+def test_vector_addition_with_each_compression_of_the_fat_binary(run, mode):
+    out, errors, report = run("vector_add", flags=("-arch=sm_90", f"-compress-mode={mode}"))
+    assert out.splitlines() == ["9.0 32 4 232448 232448", "2997000 2 1 cudaSuccess"]
+    assert report["clean"] and report["launches"] == 2 and report["kernels"] == ["add<float>"]
+    assert "no findings" in errors
+
+
+def test_shared_pitched_managed_and_page_locked_memory(run):
+    out, errors, report = run("matrices", options=("--schedules", "5"))
+    assert out.splitlines() == ["transpose right", "cudaErrorInvalidValue", "3", "product right"]
+    assert "cudaFuncSetAttribute with MaxDynamicSharedMemorySize" in errors
+    assert report["clean"] and report["launches"] == 2 and report["schedules_run"] == 10
+
+
+def test_a_forgotten_barrier_is_found_and_the_program_goes_on(run):
+    out, errors, report = run("matrices", flags=("-arch=sm_90", "-lineinfo", "-DFORGOTTEN"), code=1)
+    assert out.splitlines()[0] == "transpose right" and out.splitlines()[-1].startswith("product")
+    (finding,) = {found["kernel"]: found for found in report["found"]}.values()
+    assert finding["kind"] == "race" and finding["kernel"].startswith("multiply")
+    assert finding["launch"] == 2 and "matrices.cu" in finding["source"] and finding["other"]["line"] > 0
+    assert "launch 2, seed 0: multiply: race" in errors
+
+
+def test_an_access_out_of_bounds_fails_like_on_a_gpu(run):
+    out, errors, report = run("wrong", "1", code=1)
+    assert out.splitlines() == ["cudaSuccess", "cudaErrorIllegalAddress", "cudaErrorIllegalAddress"]
+    assert report["found"][0]["kind"] == "out of bounds"
+    assert "0 bytes behind the program's allocation 1, which has 1024 bytes" in errors
+
+
+@pytest.mark.parametrize(
+    ("case", "printed", "told"),
+    [
+        ("2", "cudaErrorInvalidValue", "a memset writes 1028 bytes at byte 0 of 1024"),
+        ("3", "cudaErrorInvalidValue", "cudaMemcpyHostToDevice is asked for"),
+        ("4", "cudaErrorInvalidValue", "is freed, but no allocation begins there"),
+        ("9", "cudaErrorInvalidConfiguration", "1024 threads"),
+    ],
+)
+def test_wrong_calls_say_what_is_wrong(run, case, printed, told):
+    out, errors, report = run("wrong", case)
+    assert out.strip() == printed
+    assert told in errors and report["notes"]
+
+
+def test_an_absent_function_is_named(run):
+    out, errors, report = run("wrong", "5", code=2)
+    assert out.strip() == "cudaErrorNotSupported"
+    assert report["refused"] == ["cudaGraphCreate: the emulator has no such function"]
+
+
+def test_exit_codes(run):
+    assert run("wrong", "6", code=1)[0].strip() == "cudaSuccess"
+    assert "has launched no kernel" in run("wrong", "7", code=7)[1]
+
+
+def test_the_launches_that_run_in_many_schedules(run):
+    schedules = ("--schedules", "6")
+    assert run("wrong", "8", options=schedules, code=1)[2]["launches"] == 4
+    by_kernel = run("wrong", "8", options=(*schedules, "--kernel", "fill"), code=1)[2]
+    assert by_kernel["schedules_run"] == 3 * 6 + 1
+    by_number = run("wrong", "8", options=(*schedules, "--launch-number", "2"), code=1)[2]
+    assert by_number["schedules_run"] == 6 + 3
+
+
+def test_clusters_dependent_launches_and_tensor_maps(run):
+    out, errors, report = run("clusters", flags=("-arch=sm_90",))
+    assert out.splitlines() == ["0", "0 1 0 1", "0", "64", "0 1 0", "0 36 155"]
+    assert report["clean"] and "multiple of 16" in errors
+
+
+def test_a_forgotten_wait_for_the_grid_before_is_found(run):
+    report = run("clusters", flags=("-arch=sm_90", "-DFORGOTTEN"), code=1)[2]
+    assert [(found["kind"], found["kernel"].split("(")[0]) for found in report["found"]] == [("race", "second")]
+
+
+@pytest.mark.parametrize("form", ["-ptx", "-fatbin"])
+def test_a_program_on_the_driver(run, nvcc, tmp_path, form):
+    subprocess.run([nvcc, form, "-arch=sm_90", SOURCES / "scale.cu", "-o", tmp_path / "module"], check=True)
+    out, _, report = run("driver", tmp_path / "module", flags=DRIVER)
+    assert out.splitlines() == ["500", "0", "0", "3 3", "9 3"]
+    assert report["launches"] == 2
+
+
+def test_machine_code_alone_is_refused_with_the_option_that_helps(run, nvcc, tmp_path):
+    out, errors, _ = run("wrong", "8", flags=("-gencode", "arch=compute_90,code=sm_90"), code=2)
+    assert "-gencode arch=compute_90,code=compute_90" in errors
+    assert "cudaError" in out
+    subprocess.run([nvcc, "-cubin", "-arch=sm_90", SOURCES / "scale.cu", "-o", tmp_path / "module"], check=True)
+    out, errors, _ = run("driver", tmp_path / "module", flags=DRIVER, code=3)
+    assert out.strip() == "CUDA_ERROR_INVALID_IMAGE" and "machine code (a cubin)" in errors
+
+
+def test_ptx_for_another_gpu_is_refused(run):
+    flags = ("-gencode", "arch=compute_100a,code=compute_100a")
+    assert "--arch" in run("wrong", "8", flags=flags, code=2)[1]
+    assert run("wrong", "8", flags=flags, options=("--arch", "sm_100a"), code=1)[2]["launches"] == 4
+
+
+def test_the_static_runtime_is_refused_with_the_option_that_helps(run):
+    assert "-cudart shared" in run("wrong", "8", flags=("-cudart=static", "-arch=sm_90"), code=None)[1]
+
+
+def test_usage(run_fovea):
+    assert "after --" in run_fovea("emulate", "saxpy.ptx", "more", code=2).stderr
+    assert "expected either FILE" in run_fovea("emulate", code=2).stderr
+    assert "--launch has no effect with a program" in run_fovea(
+        "emulate", "--launch", "x.json", "--", "true", code=2
+    ).stderr
+    assert "cannot start" in run_fovea("emulate", "--", "/nowhere/program", code=1).stderr
+    assert run_fovea("emulate", "--", "sh", "-c", "exit 5", code=5).stdout == ""
