@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "emulator/machine/finding_log.hpp"
 #include "emulator/machine/global_memory.hpp"
 #include "emulator/machine/scheduler.hpp"
 #include "emulator/operations/memory.hpp"
@@ -407,7 +408,12 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
   const bool orders_clusters = std::ranges::any_of(launches, [](const Launch& launch) {
     return program_of(launch.kernel).orders_clusters;
   });
-  races::RunRaces races(options.check_tensor_fences, orders_clusters);
+  races::RunRaces races({.tensor_fences = options.check_tensor_fences,
+                         .init_fences = options.check_init_fences,
+                         .ordered_ends = options.check_relaxed_ends,
+                         .orders_clusters = orders_clusters});
+  Report report;
+  FindingLog log(options, report);
   impl_->memory.clear_shadows();
   Tracer tracer(options.trace, &passes_of_access);
   Printed printed;
@@ -436,14 +442,18 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
              .checks_last_stores = options.check_last_stores,
              .checks_late_commits = options.check_late_commits,
              .checks_stored_values = options.check_stored_values,
+             .checks_zeroed_accumulators = options.check_zeroed_accumulators,
+             .findings = &log,
              .printed = &printed,
              .tracer = options.trace ? &tracer : nullptr});
   }
-  Report report;
   try {
     Scheduler(grids, options, random).run_to_end(report);
+    report.has_ended = true;
   } catch (Stop& stop) {
-    report.findings.push_back(std::move(stop.finding));
+    if (stop.finding.has_value()) {
+      log.add_last(std::move(*stop.finding));
+    }
   }
   for (const Grid& grid : grids) {
     if (grid.workspace != 0) {
@@ -452,6 +462,12 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
   }
   report.printed = printed.take();
   return report;
+}
+
+void RunOptions::let_hardware_customs_pass() {
+  for (bool RunOptions::* const check : kHardwareCustoms) {
+    this->*check = false;
+  }
 }
 
 Report Device::launch(const KernelHandle& kernel, const LaunchConfig& config,

@@ -15,6 +15,8 @@
 
 namespace emu {
 
+class FindingLog;
+
 struct Grid {
   const Program* program = nullptr;
   GlobalMemory& memory;
@@ -49,6 +51,9 @@ struct Grid {
   bool checks_last_stores = false;
   bool checks_late_commits = false;
   bool checks_stored_values = false;
+  bool checks_zeroed_accumulators = false;
+
+  FindingLog* findings = nullptr;
 
   Printed* printed = nullptr;  // text that kernels print
   Tracer* tracer = nullptr;    // null if the run is not traced

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "emulator/program/place_name.hpp"
+
 namespace emu {
 namespace {
 
@@ -29,8 +31,11 @@ std::string wait_text(const Split& split, Warp& warp) {
     case WaitFor::kMbarrier: {
       const Block& owner = block.cluster().blocks()[split.wait_detail >> kRankShift];
       const auto mbarrier = owner.mbarriers.find(split.wait_detail & ((1U << kRankShift) - 1));
+      const std::string name = shared_variable_name(
+          *block.grid().program, split.wait_detail & ((1U << kRankShift) - 1));
       return fmt::format(
-          ", waits at the mbarrier {:#x}: {}", split.wait_detail,
+          ", waits at the mbarrier {:#x}{}: {}", split.wait_detail,
+          name.empty() ? "" : " (" + name + ")",
           mbarrier == owner.mbarriers.end() ? "invalidated" : mbarrier->second.text());
     }
     case WaitFor::kClusterBarrier:

@@ -46,8 +46,7 @@ class Accesses {
   }
 
   /// Check the collected bytes as reads or writes by the warp itself, of a scope if they are strong.
-  /// Each function ends the run with a finding if an earlier access by another actor is unordered
-  /// with one of them.
+  /// Each function reports an earlier access by another actor that is unordered with one of them.
   void check_read(bool is_read_only = false, races::Scope scope = races::Scope::kNone);
   void check_write(races::Scope scope = races::Scope::kNone);
   /// Check the source and the destination of a cp.async. After the wait, settle() turns the
@@ -82,7 +81,7 @@ class Accesses {
 };
 
 /// Checks accesses through the asynchronous proxy that a warp, or one of its lanes, starts. Each
-/// check ends the run with a finding if an earlier access is unordered with the new one. Accesses
+/// check reports an earlier access that is unordered with the new one. Accesses
 /// of different lanes are unordered unless the lanes have synchronised.
 class AsyncAccesses {
  public:
@@ -134,8 +133,8 @@ class AsyncAccesses {
   races::View global_{};
 };
 
-/// Checks accesses of single lanes to shared memory. A check ends the run with a finding if another
-/// lane of the warp has made a conflicting access with no barrier between. Accesses of less than a
+/// Checks accesses of single lanes to shared memory. A check reports another lane of
+/// the warp that has made a conflicting access with no barrier between. Accesses of less than a
 /// word are not checked.
 class LaneAccesses {
  public:
@@ -167,15 +166,16 @@ class LaneAccesses {
 void order_strong_access(Warp& warp, const Memory& memory, std::size_t bytes,
                          const races::StrongAccess& access, bool is_write);
 
-/// Ends the run with a finding: lanes of an instruction have written different values to the same
+/// Reports lanes of an instruction that have written different values to the same
 /// bytes.
-[[noreturn]] void stop_at_differing_lanes(const Warp& warp, const Op& op, Lanes lanes);
+void report_differing_lanes(const Warp& warp, const Op& op, Lanes lanes);
 
-/// Ends the run with a finding: an access is unordered with an earlier one. `where` names the
+/// Reports an access that is unordered with an earlier one. `where` names the
 /// place, such as "shared memory at 0x400"; `global` is the address if it is in global memory, or
-/// 0.
-[[noreturn]] void stop_at_conflict(const Warp& warp, const Op& op, Lanes lanes,
+/// 0; `place` names the element in shared memory.
+void report_conflict(const Warp& warp, const Op& op, Lanes lanes,
                                    const races::Conflict& conflict, bool is_write,
-                                   const std::string& where, std::uint64_t global = 0);
+                                   const std::string& where, std::uint64_t global = 0,
+                     std::string place = {});
 
 }  // namespace emu

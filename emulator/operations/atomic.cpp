@@ -76,10 +76,11 @@ Outcome run_atomic(Warp& warp, const Op& op, Lanes lanes) {
       const bool was_written = memory.is_written(i * element, element);
       const bool is_valid =
           (warp.valid(op.list[access.count + i]) & valid_second & lane_bit(lane)) != 0;
-      if (!is_valid && memory.allocation != nullptr) [[unlikely]] {
+      const bool is_result_valid = (was_written || access.is_exchange) && is_valid;
+      if (!is_result_valid && memory.allocation != nullptr) [[unlikely]] {
         report_uninitialized_store(warp, op, lane_bit(lane), address + i * element);
       }
-      memory.set_written(i * element, element, (was_written || access.is_exchange) && is_valid);
+      memory.set_written(i * element, element, is_result_valid);
       previous.at(i).lanes[lane] = old;
       valid.at(i) |= was_written ? lane_bit(lane) : 0;
     }

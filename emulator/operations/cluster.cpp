@@ -34,7 +34,7 @@ Outcome run_cluster_arrive(Warp& warp, const Op& op, Lanes lanes) {
   });
   if (cluster.races() != nullptr) {
     if (is_relaxed) {
-      cluster.races()->arrive_relaxed(warp.actor(), cluster.sync_point);
+      cluster.races()->arrive_relaxed_at_cluster(warp.actor(), cluster.sync_point);
     } else {
       cluster.races()->arrive(warp.actor(), cluster.sync_point);
     }

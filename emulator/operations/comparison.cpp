@@ -89,9 +89,19 @@ struct Test {
            : combination == Combination::kOr ? result | c
                                              : result ^ c;
   }
-  [[nodiscard]] Lanes valid(const Warp& warp, const Op& op) const {
-    return warp.valid(op.slots[1]) & warp.valid(op.slots[2]) &
-           (combination == Combination::kNone ? kAllLanes : warp.valid(op.slots[3]));
+  // Lanes whose result is initialised. `holds` says whether the relation does, before it is
+  // combined: where either of the two decides alone, the other one need not be initialised.
+  [[nodiscard]] Lanes valid(const Warp& warp, const Op& op, Lanes holds) const {
+    const Lanes compared = warp.valid(op.slots[1]) & warp.valid(op.slots[2]);
+    if (combination == Combination::kNone) {
+      return compared;
+    }
+    const Lanes c = warp.read_predicate(op.slots[3], is_negated);
+    const Lanes combined = warp.valid(op.slots[3]);
+    const Lanes decides = combination == Combination::kAnd  ? (compared & ~holds) | (combined & ~c)
+                          : combination == Combination::kOr ? (compared & holds) | (combined & c)
+                                                            : 0;
+    return (compared & combined) | decides;
   }
 };
 constexpr std::size_t kSecondDestination = 4;
@@ -102,7 +112,8 @@ Outcome run_setp(Warp& warp, const Op& op, Lanes lanes) {
   const Lanes result =
       holding_lanes<kRelation>(warp.read<T>(op.slots[1]), warp.read<T>(op.slots[2])) ^
       test.inverted;
-  warp.write_predicate(op.slots[0], test.combine(warp, op, result), lanes, test.valid(warp, op));
+  warp.write_predicate(op.slots[0], test.combine(warp, op, result), lanes,
+                       test.valid(warp, op, result));
   return Outcome::kDone;
 }
 
@@ -183,9 +194,10 @@ Outcome run_general_setp(Warp& warp, const Op& op, Lanes lanes) {
   const auto& general = op.get<GeneralTest>();
   const Test& test = general.test;
   const Lanes first = run_relation(warp, op, general, 0) ^ test.inverted;
-  const Lanes second =
-      general.elements.count == 2 ? run_relation(warp, op, general, 1) ^ test.inverted : ~first;
-  const Lanes valid = test.valid(warp, op);
+  const Lanes second = general.elements.count == 2
+                           ? run_relation(warp, op, general, 1) ^ test.inverted
+                           : ~first;
+  const Lanes valid = test.valid(warp, op, first) & test.valid(warp, op, second);
   const Lanes results[] = {test.combine(warp, op, first), test.combine(warp, op, second)};
   if (op.slots[0] != kNoSlot) {
     warp.write_predicate(op.slots[0], results[0], lanes, valid);
@@ -206,7 +218,8 @@ Outcome run_set(Warp& warp, const Op& op, Lanes lanes) {
       results.lanes[lane] |= general.true_value << (element * general.element_bits);
     });
   }
-  write_bits(warp, op.slots[0], general.result_bits, results, lanes, general.test.valid(warp, op));
+  const Lanes valid = general.test.valid(warp, op, 0) & general.test.valid(warp, op, kAllLanes);
+  write_bits(warp, op.slots[0], general.result_bits, results, lanes, valid);
   return Outcome::kDone;
 }
 

@@ -159,7 +159,7 @@ Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
   }
   accesses.check_write();
   if (accesses.overlap()) {
-    stop_at_differing_lanes(warp, op, lanes);
+    report_differing_lanes(warp, op, lanes);
   }
   return Outcome::kDone;
 }

@@ -372,7 +372,7 @@ void require_initialized(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& 
       warp.races()->is_initialized(warp.actor(), mbarrier.sync, is_async)) {
     return;
   }
-  warp.stop(
+  warp.report(
       FindingKind::kRace, op, lanes,
       is_async ? "the mbarrier's initialisation is not ordered before this use by the asynchronous "
                  "proxy; it requires fence.mbarrier_init or fence.proxy.async, and a barrier"

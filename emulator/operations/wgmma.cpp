@@ -85,10 +85,12 @@ bool read_scale_d(Warp& warp, const Op& op, Lanes lanes, bool is_negated) {
   return (holds != 0) != is_negated;
 }
 
-// Checks that the product may use a register now.
+// Checks that the product may use a register now. A register of A may be given a constant behind
+// the fence, and with `late_zeros` an accumulator.
 CheckResult check_register(const MatrixProducts& products, const RegisterUse& use, const Op& op,
-                           bool is_accumulator) {
-  if (use.fences_before_write == products.fences + 1 && (is_accumulator || !use.is_constant)) {
+                           bool is_accumulator, bool late_zeros) {
+  if (use.fences_before_write == products.fences + 1 &&
+      !(use.is_constant && (!is_accumulator || late_zeros))) {
     return {fmt::format(
         "{} (line {}) has written one of its registers, without a wgmma.fence in between",
         use.writer->instruction->opcode, use.writer->instruction->line)};
@@ -177,14 +179,15 @@ Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
   const bool adds = read_scale_d(warp, op, lanes, form.is_scale_negated);
   const std::uint64_t place = issue_in_warpgroup(warp, op, lanes, descriptors);
   if (products.fences == 0) {
-    warp.stop(FindingKind::kRegisterRace, op, lanes,
-              "the warp has executed no wgmma.fence before it");
+    warp.report(FindingKind::kRegisterRace, op, lanes,
+                "the warp has executed no wgmma.fence before it");
   }
+  const bool late_zeros = !warp.grid().checks_zeroed_accumulators;
   for (std::size_t i = 0; i < op.list.size(); ++i) {
     const bool is_accumulator = i < form.accumulators();
     const RegisterUse& use = products.uses[op.async_registers[i].number];
-    warp.require(check_register(products, use, op, is_accumulator), FindingKind::kRegisterRace, op,
-                 lanes);
+    warp.expect(check_register(products, use, op, is_accumulator, late_zeros),
+                FindingKind::kRegisterRace, op, lanes);
     if (!products.is_in_flight(use) && (adds || !is_accumulator)) {
       warp.require_valid(op.list[i], op, lanes,
                          is_accumulator ? "a register of the accumulator" : "a register of A");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 
 #include "emulator/machine/block.hpp"
 #include "emulator/operations/tensor_product.hpp"
+#include "emulator/program/place_name.hpp"
 
 namespace emu {
 namespace {
@@ -29,16 +31,18 @@ void read_shared(const WgmmaProduct& product, std::string_view name, std::uint64
   const MatrixDescriptor descriptor = MatrixDescriptor::from_bits(bits);
   for_each_chunk(shape, lines.count, [&](std::size_t line, std::size_t k) {
     const std::uint32_t address = address_of(descriptor, shape, first + line, k);
-    const auto stop = [&](FindingKind kind, std::string_view what) {
-      product.warp().stop(kind, product.op(), product.lanes(),
-                          fmt::format("{}'s 16 bytes at {:#x} (line {}, k {}) {}", name, address,
-                                      first + line, k, what));
+    const auto message = [&](std::string_view what) {
+      return fmt::format("{}'s 16 bytes at {:#x} (line {}, k {}) {}", name, address, first + line,
+                         k, what);
     };
     if (address < kReservedSharedBytes || address + kChunkBytes > block.shared.size()) {
-      stop(FindingKind::kOutOfBounds, "are outside of the block's shared memory");
+      product.warp().stop(FindingKind::kOutOfBounds, product.op(), product.lanes(),
+                          message("are outside of the block's shared memory"));
     }
     if (std::memcmp(&block.is_shared_written[address], kWritten.data(), kChunkBytes) != 0) {
-      stop(FindingKind::kUninitialized, "were not all written");
+      product.warp().report(FindingKind::kUninitialized, product.op(), product.lanes(),
+                            message("were not all written"), std::nullopt, 0,
+                            shared_place_name(*product.warp().grid().program, "", address));
     }
     if (shape.is_k_major) {
       put_words(lines, line, k * shape.element_bytes / 4, &block.shared[address]);

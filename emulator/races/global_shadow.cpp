@@ -147,7 +147,7 @@ std::optional<Conflict> GlobalShadow::read(const View& view, std::uint64_t offse
   for_each_cell_range(
       offset, bytes, [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
         const std::size_t cells = kPageBytes >> page.shift;
-        if (!page.writes.is_empty()) {
+        if (!page.writes.is_empty() && !conflict.has_value()) {
           conflict = check_writes(view, {page.writes.get(cells) + first, count}, page.shift,
                                   start + (first << page.shift), conflict_with_write);
         }
@@ -155,7 +155,6 @@ std::optional<Conflict> GlobalShadow::read(const View& view, std::uint64_t offse
         for (std::size_t i = 0; i < count; ++i) {
           add_read(view, reads[i]);
         }
-        return !conflict.has_value();
       });
   return conflict;
 }
@@ -171,10 +170,12 @@ std::optional<Conflict> GlobalShadow::write(const View& view, std::uint64_t offs
         const std::size_t cells = kPageBytes >> page.shift;
         Access* const writes = page.writes.get(cells) + first;
         start += first << page.shift;
-        conflict = check_writes(view, {writes, count}, page.shift, start, conflict_with_write);
+        if (!conflict.has_value()) {
+          conflict = check_writes(view, {writes, count}, page.shift, start, conflict_with_write);
+        }
         std::fill_n(writes, count, view.access);
         if (page.reads.is_empty()) {
-          return !conflict.has_value();
+          return;
         }
         Reads* const cell_reads = page.reads.get(cells) + first;
         for (std::size_t i = 0; i < count; ++i) {
@@ -192,7 +193,6 @@ std::optional<Conflict> GlobalShadow::write(const View& view, std::uint64_t offs
           free_nodes(reads);
           reads = {};
         }
-        return !conflict.has_value();
       });
   return conflict;
 }

@@ -45,7 +45,7 @@ class LaneShadow {
   };
 
   /// Finds a conflict with a lane's access, without recording the access. Lanes that write the same
-  /// values by one instruction do not conflict, nor do strong accesses.
+  /// values by one instruction do not conflict, nor do strong accesses with each other.
   [[nodiscard]] std::optional<Conflict> find(const OpenIntervals& open, int lane, bool is_write,
                                              std::uint64_t offset, std::size_t bytes,
                                              bool is_strong = false) const;

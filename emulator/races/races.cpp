@@ -100,7 +100,7 @@ View ClusterRaces::view(Actor warp, std::uint32_t operation, bool is_read_only,
           .others = warp_state.order.others.get(),
           .visible_others = warp_state.order.others.get(),
           .block_warps = warps_,
-          .keeps_all_readers = run_.orders_clusters(),
+          .keeps_all_readers = run_.rules().orders_clusters,
           .is_read_only = is_read_only};
 }
 
@@ -137,7 +137,7 @@ View ClusterRaces::proxy_view(Actor warp, std::uint32_t operation, Actor channel
           .others = order.others.get(),
           .visible_others = is_shared ? nullptr : order.async_others.get(),
           .block_warps = warps_,
-          .keeps_all_readers = run_.orders_clusters()};
+          .keeps_all_readers = run_.rules().orders_clusters};
 }
 
 View ClusterRaces::async_view(Actor warp, std::uint32_t operation, GroupKind kind, bool is_shared) {
@@ -194,6 +194,14 @@ void ClusterRaces::arrive_relaxed(Actor warp, SyncPoint& sync_point) {
   sync_point.released.join_relaxed(state(warp).order);
 }
 
+void ClusterRaces::arrive_relaxed_at_cluster(Actor warp, SyncPoint& sync_point) {
+  if (!run_.rules().ordered_ends) {
+    sync_point.released.before_end.join(state(warp).order.generic);
+    advance(warp);
+  }
+  arrive_relaxed(warp, sync_point);
+}
+
 void ClusterRaces::wait(Actor warp, const SyncPoint& sync_point) {
   state(warp).order.join(sync_point.acquired);
 }
@@ -223,6 +231,9 @@ void ClusterRaces::init(Actor warp, std::uint32_t operation, MbarrierSync& mbarr
     mbarrier.channel = add_channel();
   }
   mbarrier.init = view(warp, operation).access;
+  if (!run_.rules().init_fences) {
+    fence_init(warp);
+  }
 }
 
 // fence.mbarrier_init covers the initialisation for both proxies; fence.proxy.async for the
@@ -257,6 +268,7 @@ ClusterRaces::BlockEnd ClusterRaces::end_of_block(std::uint32_t rank, bool with_
   for (std::uint32_t i = 0; i < warps_; ++i) {
     const Warp& warp_state = state(warp(rank, i));
     end.prior_accesses.join(warp_state.order.generic);
+    end.prior_accesses.join(warp_state.order.before_end);
   }
   for (std::uint32_t i = 0; i < warps_; ++i) {
     const auto& channels = state(warp(rank, i)).channels;

@@ -112,6 +112,16 @@ enum class GroupKind : std::uint8_t {
 };
 constexpr std::size_t kGroupKinds = 4;
 
+/// What a run requires beside barriers and waits.
+struct RunRules {
+  bool tensor_fences = true;  // tcgen05.fence for order in tensor memory
+  bool init_fences = true;    // fence.mbarrier_init or fence.proxy.async before other uses
+  bool ordered_ends = true;   // more than a relaxed arrival at the cluster's barrier before ends
+  /// Some kernel of the run has instructions by which threads of one cluster can be ordered after
+  /// those of another.
+  bool orders_clusters = true;
+};
+
 /// Clusters and grids of a run, in the order in which they began.
 class RunRaces {
  public:
@@ -122,10 +132,7 @@ class RunRaces {
     std::uint32_t warps = 0;  // number of warps per block
   };
 
-  /// `orders_clusters` says whether a kernel of the run has instructions by which threads of one
-  /// cluster can be ordered after those of another.
-  explicit RunRaces(bool needs_tensor_fences = true, bool orders_clusters = true)
-      : needs_tensor_fences_(needs_tensor_fences), orders_clusters_(orders_clusters) {}
+  explicit RunRaces(RunRules rules = {}) : rules_(rules) {}
 
   /// Begins a grid and returns its number, from 1. All clusters of a grid must be added before the
   /// next grid begins. If the grid is not dependent, all earlier grids have ended.
@@ -138,9 +145,7 @@ class RunRaces {
   void wait(std::uint32_t grid);
   std::uint32_t add_cluster(Record record);  // returns the cluster's number
 
-  /// Whether tcgen05.fence is required for order in tensor memory.
-  [[nodiscard]] bool needs_tensor_fences() const { return needs_tensor_fences_; }
-  [[nodiscard]] bool orders_clusters() const { return orders_clusters_; }
+  [[nodiscard]] const RunRules& rules() const { return rules_; }
   [[nodiscard]] const Record& record_of(const Access& access) const {
     return records_.at(cluster_of(access.party) - 1);
   }
@@ -161,8 +166,7 @@ class RunRaces {
         false;  // some block has waited, or acquired a wait, and then released the next grid
   };
 
-  bool needs_tensor_fences_;
-  bool orders_clusters_;
+  RunRules rules_;
   std::deque<Record> records_;
   std::deque<Grid> grids_;
 };
@@ -218,6 +222,8 @@ class ClusterRaces {
   /// Releases what fence.mbarrier_init and, for tensor memory, tcgen05.fence have covered, and no
   /// other accesses.
   void arrive_relaxed(Actor warp, SyncPoint& sync_point);
+  /// Arrives likewise at the cluster's barrier, behind which blocks may end if the run lets them.
+  void arrive_relaxed_at_cluster(Actor warp, SyncPoint& sync_point);
   void wait(Actor warp, const SyncPoint& sync_point);
   /// Acquires only what arrive_relaxed releases.
   void wait_relaxed(Actor warp, const SyncPoint& sync_point);
@@ -338,6 +344,9 @@ class ClusterRaces {
   Actor channel(Actor warp, GroupKind kind);
   [[nodiscard]] const EndedGrids& ended(const Clock& clock) const {
     return run_.ended(grid_, clock.at(kGridWait) != 0);
+  }
+  [[nodiscard]] const LaneReleases* lane_releases() const {
+    return lane_releases_.is_empty() ? nullptr : &lane_releases_;
   }
   [[nodiscard]] std::uint32_t block_of(Actor warp) const { return (warp - 1) / warps_; }
   void release_at(Location& location, Actor warp, Scope scope,

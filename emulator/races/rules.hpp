@@ -66,7 +66,8 @@ inline bool are_strong(const View& view, const Access& earlier) {
 inline std::optional<ConflictKind> write_conflict(const View& view, const Access& earlier,
                                                   std::uint64_t offset) {
   if (!comes_before(view, earlier, *view.prior_accesses, offset)) {
-    return are_strong(view, earlier) ? std::nullopt : std::optional(unordered_kind(view, earlier));
+    return are_strong(view, earlier) ? std::nullopt
+                                     : std::optional(unordered_kind(view, earlier));
   }
   // Completed accesses of the asynchronous proxy are visible to all; the proxy sees generic writes
   // only after a fence.

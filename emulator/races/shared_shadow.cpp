@@ -30,7 +30,7 @@ std::optional<Conflict> SharedShadow::read(const View& view, std::uint64_t offse
   };
   for_each_page(pages_, offset, bytes, &refine,
                 [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
-                  if (!page.writes.is_empty()) {
+                  if (!page.writes.is_empty() && !conflict.has_value()) {
                     conflict =
                         check_writes(view, {page.writes.get(page.cells()) + first, count},
                                             page.shift, start + (first << page.shift),
@@ -38,7 +38,6 @@ std::optional<Conflict> SharedShadow::read(const View& view, std::uint64_t offse
                   }
                   std::fill_n(page.marks_of(view.access.party) + first, count,
                               Mark{.epoch = view.access.epoch, .origin = view.access.origin});
-                  return !conflict.has_value();
                 });
   return conflict;
 }
@@ -54,7 +53,9 @@ std::optional<Conflict> SharedShadow::write(const View& view, std::uint64_t offs
       [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
         Access* const writes = page.writes.get(page.cells()) + first;
         start += first << page.shift;
-        conflict = check_writes(view, {writes, count}, page.shift, start, conflict_with_write);
+        if (!conflict.has_value()) {
+          conflict = check_writes(view, {writes, count}, page.shift, start, conflict_with_write);
+        }
         std::fill_n(writes, count, view.access);
         for (Reader& reader : page.readers) {
           Mark* const marks = reader.marks.get(page.cells()) + first;
@@ -67,15 +68,13 @@ std::optional<Conflict> SharedShadow::write(const View& view, std::uint64_t offs
               continue;
             }
             const Access earlier{.party = reader.party, .epoch = mark.epoch, .origin = mark.origin};
-            const bool is_unordered =
-                (mark.epoch > before && !comes_before(view, earlier, *view.prior_accesses)) ||
-                (is_own && !is_before_in_warp(view, earlier));
-            if (is_unordered && !are_strong(view, earlier)) {
+            if (((mark.epoch > before && !comes_before(view, earlier, *view.prior_accesses)) ||
+                 (is_own && !is_before_in_warp(view, earlier))) &&
+                !are_strong(view, earlier)) {
               conflict = Conflict{.other = earlier, .offset = start + (i << page.shift)};
             }
           }
         }
-        return !conflict.has_value();
       });
   return conflict;
 }
@@ -84,7 +83,6 @@ void SharedShadow::settle(const Access& access, std::uint64_t offset, std::size_
   for_each_page(pages_, offset, bytes, &refine,
                 [&](Page& page, std::size_t first, std::size_t count, std::uint64_t /*start*/) {
                   std::fill_n(page.writes.get(page.cells()) + first, count, access);
-                  return true;
                 });
 }
 

@@ -134,6 +134,27 @@ TEST_F(WgmmaFindingsTest, FindsNothingWrongWithOrder) {
   EXPECT_TRUE(run(kernel_of(layout, first, false), address, {}).is_clean());
 }
 
+// ptxas orders constants that are moved to accumulators behind the fence.
+TEST_F(WgmmaFindingsTest, AccumulatorsMayBeZeroedBehindTheFenceIfAsked) {
+  const std::string zeroed =
+      text({kFence, "mov.b32 %d0, 0;\n", product(0), kCommit, wait(0)});
+  EXPECT_EQ(finding_of(zeroed).kind, FindingKind::kRegisterRace);
+  const Layout layout{.steps = 2, .accumulators = 32};
+  const auto is_clean = [&](const std::string& body) {
+    std::vector<std::byte> memory(layout.bytes());
+    for (unsigned i = 0; i < 4; ++i) {
+      const std::uint64_t start = i / 2 * 32U + i % 2 * 8192U;
+      const std::uint64_t descriptor = start >> 4U | 1ULL << 16U | 64ULL << 32U | 1ULL << 62U;
+      std::memcpy(&memory[8UL * i], &descriptor, 8);
+    }
+    const std::uint64_t address = device_.allocate(memory.size());
+    device_.write(address, memory);
+    return run(kernel_of(layout, body), address, {.check_zeroed_accumulators = false}).is_clean();
+  };
+  EXPECT_TRUE(is_clean(zeroed));
+  EXPECT_FALSE(is_clean(text({kFence, "mov.b32 %d0, %r1;\n", product(0), kCommit, wait(0)})));
+}
+
 TEST_F(WgmmaFindingsTest, FindsWhatIsWrongWithOperands) {
   const std::string good = text({kFence, product(0), kCommit, wait(0)});
   const auto kind_with = [&](std::uint64_t a, std::uint64_t b) {

@@ -209,8 +209,7 @@ void Gpu::run_group(const Group& group) {
       }
       LaunchRecord found = record;
       for (const Pending& pending : group) {
-        if (emulation::source_name(pending.launch.kernel.name) ==
-            emulation::source_name(finding.kernel)) {
+        if (emu::source_name(pending.launch.kernel.name) == finding.kernel) {
           found.number = pending.number;
         }
       }
@@ -269,6 +268,9 @@ emu::Report Gpu::run_for_program(const std::vector<emu::Launch>& launches,
     return report;
   }
   if (may_go_on(report)) {
+    if (report.has_ended) {
+      return report;
+    }
     emu::RunOptions lenient = options;
     lenient.check_races = false;
     lenient.check_stored_values = false;
