@@ -345,9 +345,6 @@ class ClusterRaces {
   [[nodiscard]] const EndedGrids& ended(const Clock& clock) const {
     return run_.ended(grid_, clock.at(kGridWait) != 0);
   }
-  [[nodiscard]] const LaneReleases* lane_releases() const {
-    return lane_releases_.is_empty() ? nullptr : &lane_releases_;
-  }
   [[nodiscard]] std::uint32_t block_of(Actor warp) const { return (warp - 1) / warps_; }
   void release_at(Location& location, Actor warp, Scope scope,
                   const std::shared_ptr<const Order>& order) const;
