@@ -382,9 +382,10 @@ std::size_t Device::host_bytes_of_run(std::span<const Launch> launches,
 Report Device::run(std::span<const Launch> launches, const RunOptions& options) {
   std::mt19937_64 random(options.seed);
   std::deque<Grid> grids;
-  races::RunRaces races(options.check_tensor_fences, std::ranges::any_of(launches, [](const Launch& launch) {
-                          return static_cast<const Program*>(launch.kernel.program)->orders_clusters;
-                        }));
+  const bool orders_clusters = std::ranges::any_of(launches, [](const Launch& launch) {
+    return program_of(launch.kernel).orders_clusters;
+  });
+  races::RunRaces races(options.check_tensor_fences, orders_clusters);
   impl_->memory.clear_shadows();
   Tracer tracer(options.trace, &passes_of_access);
   for (const Launch& launch : launches) {
