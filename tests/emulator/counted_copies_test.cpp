@@ -30,7 +30,7 @@ class CountedCopiesTest : public DeviceTest {
           run(ptx, memory,
               LaunchConfig{
                   .grid = {blocks, 1, 1}, .block = {threads, 1, 1}, .cluster = {blocks, 1, 1}},
-              {.seed = seed, .max_steps = 100'000});
+              {.seed = seed, .max_steps = 300'000});
       if (report.is_clean()) {
         result_ = get<std::uint32_t>(memory, 512);
       }

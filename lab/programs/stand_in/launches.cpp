@@ -97,6 +97,7 @@ void Gpu::launch(const LaunchRequest& request) {
                   .stream = request.stream,
                   .is_cooperative = request.is_cooperative};
   emu::LaunchConfig& config = pending.launch.config;
+  config.is_cooperative = request.is_cooperative;
   if (std::ranges::any_of(kernel_info.cluster, [](std::uint32_t blocks) { return blocks != 0; }) &&
       config.cluster == std::array<std::uint32_t, 3>{1, 1, 1}) {
     config.cluster = kernel_info.cluster;
