@@ -23,7 +23,7 @@ struct Custom {
   const char* help;
 };
 
-// In the order of emu::kHardwareCustoms.
+// Options in the order of emu::kHardwareCustoms.
 constexpr std::array kCustoms = {
     Custom{"--any-swizzle-start", &emu::RunOptions::check_swizzle_starts,
            "Allow swizzled boxes to begin inside a swizzle pattern, as hardware does"},
@@ -75,12 +75,12 @@ emu::FindingKind parse_kind(const std::string& option, const std::string& name) 
 }
 
 emu::IgnoredFinding parse_ignored(const std::string& option) {
-  const std::size_t at = option.find('@');
-  emu::IgnoredFinding ignored{.kind = parse_kind(io::printable(option), option.substr(0, at))};
-  if (at == std::string::npos) {
+  const std::size_t sign = option.find('@');
+  emu::IgnoredFinding ignored{.kind = parse_kind(io::printable(option), option.substr(0, sign))};
+  if (sign == std::string::npos) {
     return ignored;
   }
-  const std::string place = option.substr(at + 1);
+  const std::string place = option.substr(sign + 1);
   const char* const end = place.data() + place.size();
   const auto [rest, error] = std::from_chars(place.data(), end, ignored.line);
   if (error == std::errc() && rest == end && ignored.line > 0) {

@@ -60,12 +60,12 @@ void Warp::branch_indirectly(const Op& op, Lanes lanes) {
   const std::vector<std::int32_t>& targets =
       block_.grid().program->branch_targets[static_cast<std::size_t>(op.target)];
   std::vector<Way> ways;
-  const auto add = [&](std::int32_t operation, Lanes some) {
+  const auto add = [&](std::int32_t operation, Lanes added) {
     const auto way = std::ranges::find(ways, operation, &Way::operation);
     if (way != ways.end()) {
-      way->lanes |= some;
+      way->lanes |= added;
     } else {
-      ways.push_back({operation, some});
+      ways.push_back({operation, added});
     }
   };
   for_each_lane(lanes, [&](int lane) {

@@ -10,10 +10,10 @@ namespace {
 
 // Whether a source place, "dir/file.cu:12 (inlined at ...)", is at the place "file.cu:12".
 bool is_source_at(std::string_view source, std::string_view place) {
-  for (std::size_t at = source.find(place); at != std::string_view::npos;
-       at = source.find(place, at + 1)) {
-    const std::size_t end = at + place.size();
-    const bool begins = at == 0 || source[at - 1] == '/' || source[at - 1] == ' ';
+  for (std::size_t begin = source.find(place); begin != std::string_view::npos;
+       begin = source.find(place, begin + 1)) {
+    const std::size_t end = begin + place.size();
+    const bool begins = begin == 0 || source[begin - 1] == '/' || source[begin - 1] == ' ';
     const bool ends = end == source.size() || source[end] == ' ' || source[end] == ')';
     if (begins && ends) {
       return true;
@@ -62,7 +62,9 @@ bool FindingLog::is_ignored(const Finding& finding) const {
 }
 
 Finding* FindingLog::find_same(const Finding& finding) {
-  const auto line_of_other = [](const Finding& of) { return of.other ? of.other->line : 0; };
+  const auto line_of_other = [](const Finding& accused) {
+    return accused.other ? accused.other->line : 0;
+  };
   const auto same = std::ranges::find_if(report_.findings, [&](const Finding& earlier) {
     return earlier.kind == finding.kind && earlier.line == finding.line &&
            line_of_other(earlier) == line_of_other(finding) && earlier.kernel == finding.kernel;

@@ -230,13 +230,13 @@ void order_strong_access(Warp& warp, const Memory& memory, std::size_t bytes,
       memory.bytes -
       (memory.block != nullptr ? memory.block->shared.data() : memory.allocation->bytes.data()));
   constexpr std::uint64_t kWord = std::uint64_t{1} << races::kCellShift;
-  for (std::uint64_t at = begin / kWord * kWord; at < begin + bytes; at += kWord) {
-    races::Location* const known = locations.find(at);
+  for (std::uint64_t word = begin / kWord * kWord; word < begin + bytes; word += kWord) {
+    races::Location* const known = locations.find(word);
     if (known != nullptr && (!is_write || access.is_atomic)) {
       races->read_strong(warp.actor(), access, *known);
     }
     if (is_write && (known != nullptr || makes_locations)) {
-      races->write_strong(warp.actor(), access, known != nullptr ? *known : locations.get(at));
+      races->write_strong(warp.actor(), access, known != nullptr ? *known : locations.get(word));
     }
   }
 }

@@ -9,11 +9,11 @@ namespace emu::races {
 std::optional<LaneShadow::Conflict> LaneShadow::find(const OpenIntervals& open, int lane,
                                                      bool is_write, std::uint64_t offset,
                                                      std::size_t bytes, bool is_strong) const {
-  const Lanes own = lane < 0 ? 0 : lane_bit(lane);
+  const Lanes own_lanes = lane < 0 ? 0 : lane_bit(lane);
   const auto conflict_with_mark = [&](const Mark& mark, bool was_write,
                                       std::size_t cell) -> std::optional<Conflict> {
     const bool is_of_several = mark.is_whole_warp == 0 && !std::has_single_bit(mark.lanes);
-    if (!open.contains(mark.interval) || mark.lanes == own || (was_write && is_of_several) ||
+    if (!open.contains(mark.interval) || mark.lanes == own_lanes || (was_write && is_of_several) ||
         (is_strong && mark.is_strong != 0)) {
       return std::nullopt;
     }
@@ -43,7 +43,7 @@ void LaneShadow::record(const OpenIntervals& open, int lane, std::uint32_t opera
   if (cells_.size() < end) {
     cells_.resize(end);
   }
-  const Lanes own = lane < 0 ? kAllLanes : lane_bit(lane);
+  const Lanes own_lanes = lane < 0 ? kAllLanes : lane_bit(lane);
   for (std::size_t cell = offset >> shift_; cell < end; ++cell) {
     Mark& mark = is_write ? cells_[cell].write : cells_[cell].read;
     const bool is_kept = open.contains(mark.interval) && (!is_write || mark.operation == operation);
@@ -52,7 +52,7 @@ void LaneShadow::record(const OpenIntervals& open, int lane, std::uint32_t opera
             .operation = operation,
             .is_whole_warp = lane < 0 ? 1U : 0U,
             .is_strong = is_strong ? 1U : 0U,
-            .lanes = own | others};
+            .lanes = own_lanes | others};
   }
 }
 

@@ -23,6 +23,8 @@ NOT_RUN = {
     "ctest ": "is a stage of its own",
     "ninja ": "builds",
     "nvcc ": "needs CUDA's compiler",
+    "fovea emulate sum.cu": "needs CUDA's compiler; tests/emulation runs it",
+    "pytest --emu-schedules": "needs the wheel, whose tests run it",
     "... -- ./": "needs a program that CUDA's compiler has made; tests/emulation runs such",
     "fovea kernel try": "is not judged without a GPU: exit code 3",
     "fovea merge part-": "needs the shares of eight machines",

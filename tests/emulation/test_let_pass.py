@@ -287,5 +287,7 @@ def test_what_cannot_be_left_out_is_an_error(emulate, option, message):
 
 
 def test_all_that_hardware_runs_can_be_let_pass(emulate):
-    assert emulate(HAND_OVER % ("", ""), {"launch": {"grid": 1, "block": 160, "arguments": []}}, "--as-hardware")["clean"]
+    assert emulate(HAND_OVER % ("", ""), {"launch": {"grid": 1, "block": 160, "arguments": []}}, "--as-hardware")[
+        "clean"
+    ]
     assert kinds(emulate(RACE, RACE_LAUNCH, "--as-hardware", code=1)) == {"race", "mismatch"}

@@ -163,8 +163,9 @@ def test_the_static_runtime_is_refused_with_the_option_that_helps(run):
 def test_usage(run_fovea):
     assert "after --" in run_fovea("emulate", "saxpy.ptx", "more", code=2).stderr
     assert "expected either FILE" in run_fovea("emulate", code=2).stderr
-    assert "--launch has no effect with a program" in run_fovea(
-        "emulate", "--launch", "x.json", "--", "true", code=2
-    ).stderr
+    assert (
+        "--launch has no effect with a program"
+        in run_fovea("emulate", "--launch", "x.json", "--", "true", code=2).stderr
+    )
     assert "cannot start" in run_fovea("emulate", "--", "/nowhere/program", code=1).stderr
     assert run_fovea("emulate", "--", "sh", "-c", "exit 5", code=5).stdout == ""

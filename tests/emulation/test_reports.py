@@ -69,13 +69,13 @@ def test_findings_are_written_as_sarif(run_fovea, files, tmp_path):
     for race in races:
         (place,) = race["locations"]
         other = race["relatedLocations"][0]
-        lines = {at["physicalLocation"]["region"]["startLine"] for at in (place, other)}
+        lines = {access["physicalLocation"]["region"]["startLine"] for access in (place, other)}
         assert lines == {12, 14}
-        for at in (place, other):
-            assert at["physicalLocation"]["artifactLocation"]["uri"] == "file:///code/my%20kernels/sums.cu"
-            assert at["logicalLocations"][0]["name"] == "void sums<4>(unsigned int*)"
+        for access in (place, other):
+            assert access["physicalLocation"]["artifactLocation"]["uri"] == "file:///code/my%20kernels/sums.cu"
+            assert access["logicalLocations"][0]["name"] == "void sums<4>(unsigned int*)"
         assert race["level"] == "error" and race["properties"]["place"] == "tile[127]"
-    # It may be replaced, and what is clean has no results.
+    # The file may be replaced, and what is clean has no results.
     run_fovea(*files, "--no-races", "--sarif", "out.sarif", code=1, cwd=tmp_path)
     launch = {**LAUNCH, "buffers": {"x": {"type": "u32", "shape": [8, 16]}}}
     (tmp_path / "launch.json").write_text(json.dumps(launch))
