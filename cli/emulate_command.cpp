@@ -20,6 +20,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/emulate_checks.hpp"
+#include "cli/emulate_source.hpp"
 #include "cli/emulate_program.hpp"
 #include "cli/outputs.hpp"
 #include "cli/terminal.hpp"
@@ -30,6 +31,7 @@
 #include "lab/emulation/emulation.hpp"
 #include "lab/emulation/findings_text.hpp"
 #include "lab/emulation/launch_file.hpp"
+#include "lab/emulation/launch_template.hpp"
 #include "lab/emulation/limits.hpp"
 #include "lab/emulation/trace_file.hpp"
 #include "lab/programs/settings.hpp"
@@ -43,6 +45,8 @@ constexpr const char* kGnuFormat = "gnu";
 
 struct EmulateArguments {
   std::string ptx;
+  std::vector<std::string> compiler_flags;
+  bool is_template = false;
   std::vector<std::string> program;
   std::string launch;
   std::string kernel;
@@ -87,8 +91,8 @@ std::vector<std::string> policy_names() {
 }
 
 /// Lists the kernels and their parameters; used without --launch.
-int list_kernels(const EmulateArguments& arguments) {
-  const emulation::Module module(arguments.ptx, arguments.max_memory);
+int list_kernels(const EmulateArguments& arguments, const KernelSource& source) {
+  const emulation::Module module(source.ptx(), arguments.max_memory, source.name());
   auto json = nlohmann::ordered_json::array();
   for (const emu::KernelHandle& kernel : module.kernels()) {
     const std::string name = emulation::source_name(kernel.name);
@@ -106,6 +110,13 @@ int list_kernels(const EmulateArguments& arguments) {
     }
   }
   arguments.json.write({{"kernels", std::move(json)}}, "emulate.kernels");
+  return kDone;
+}
+
+/// Prints a launch file for the kernel.
+int write_template(const EmulateArguments& arguments, const KernelSource& source) {
+  const emulation::Module module(source.ptx(), arguments.max_memory, source.name());
+  std::cout << emulation::template_of(module.find(arguments.kernel)).dump(2) << '\n';
   return kDone;
 }
 
@@ -135,6 +146,21 @@ void print_outcome(const EmulateArguments& arguments, const emulation::Outcome& 
                            emu::name_of(outcome.report.policy));
 }
 
+/// Prints what the kernels of the shown schedule have printed, without control characters other than
+/// ends of lines and tabulators.
+void print_text_of_kernels(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of("\n\t"), text.size());
+    std::cout << io::printable(text.substr(0, end), end);
+    if (end < text.size()) {
+      std::cout << text[end];
+    } else {
+      std::cout << '\n';
+    }
+    text = text.substr(std::min(end + 1, text.size()));
+  }
+}
+
 emu::RunOptions run_options(const EmulateArguments& arguments) {
   emu::RunOptions run{.policy = parse_policy(arguments.policy),
                       .resident_blocks = static_cast<std::uint32_t>(arguments.resident_blocks),
@@ -143,7 +169,7 @@ emu::RunOptions run_options(const EmulateArguments& arguments) {
   return run;
 }
 
-int emulate(const EmulateArguments& arguments, int threads) {
+int emulate(const EmulateArguments& arguments, const KernelSource& source, int threads) {
   emulation::LaunchFile launch =
       emulation::read_launch_file(arguments.launch, {.any_path = arguments.any_path,
                                                      .max_memory = arguments.max_memory,
@@ -155,7 +181,8 @@ int emulate(const EmulateArguments& arguments, int threads) {
                          std::filesystem::path(arguments.launch).parent_path() / buffer.write);
     }
   }
-  const emulation::Emulation emulation(arguments.ptx, std::move(launch), arguments.kernel);
+  const emulation::Emulation emulation(source.ptx(), std::move(launch), arguments.kernel,
+                                       source.name());
   emulation::ScheduleOptions options{
       .first_seed = arguments.seed,
       .count = arguments.schedules,
@@ -178,6 +205,9 @@ int emulate(const EmulateArguments& arguments, int threads) {
     trace->commit();
   }
   emulation.write(report.shown);
+  if (arguments.json.prints_text()) {
+    print_text_of_kernels(report.shown.report.printed);
+  }
   if (!arguments.sarif.empty()) {
     const auto log = emulation::sarif_log(report.failed, arguments.ptx, FOVEA_VERSION);
     io::write_file_atomically(
@@ -204,6 +234,7 @@ int emulate(const EmulateArguments& arguments, int threads) {
                         {"schedules_run", report.run},
                         {"operations", report.steps},
                         {"seconds", seconds},
+                        {"printed", report.shown.report.printed},
                         {"found", std::move(findings)}});
   return report.failed.empty() ? kDone : kFailed;
 }
@@ -241,9 +272,14 @@ int run_emulate(const EmulateArguments& arguments) {
     settings.run.seed = arguments.seed;
     return emulate_program(arguments.program, settings, arguments.json);
   }
-  limit_memory(arguments, threads);
   try {
-    return arguments.launch.empty() ? list_kernels(arguments) : emulate(arguments, threads);
+    const KernelSource source(arguments.ptx, arguments.compiler_flags);
+    limit_memory(arguments, threads);
+    if (arguments.is_template) {
+      return write_template(arguments, source);
+    }
+    return arguments.launch.empty() ? list_kernels(arguments, source)
+                                    : emulate(arguments, source, threads);
   } catch (const std::bad_alloc&) {
     say_error(fmt::format("{}: needs more than {} MiB of memory; --most-memory raises the limit",
                           arguments.ptx, arguments.max_memory >> 20U),
@@ -255,12 +291,17 @@ int run_emulate(const EmulateArguments& arguments) {
 }
 
 void add_options(CLI::App& command, EmulateArguments& arguments) {
-  add_text(command, "FILE", "FILE", arguments.ptx, "Kernels in PTX, as nvcc -ptx makes them");
+  add_text(command, "FILE", "FILE", arguments.ptx,
+           "Kernels in PTX, as nvcc -ptx makes them, or a .cu that nvcc compiles now");
   add_texts(command, "PROGRAM", arguments.program,
             "Instead of FILE, and after --: a program and its arguments, run with the emulator in "
             "the place of the GPU");
   add_text(command, "--launch", "FILE", arguments.launch,
            "Launch file, in JSON (default: list the kernels and their parameters)");
+  add_flag(command, "--template", arguments.is_template,
+           "Print a launch file for the kernel, with the parameters and sizes that the PTX has");
+  add_repeated(command, "--nvcc-flag", "FLAG", arguments.compiler_flags,
+               "Flag for nvcc, which compiles a source whose name ends in .cu: --nvcc-flag=-DN=3");
   add_text(command, "--kernel", "KERNEL", arguments.kernel,
            "Kernel for launches that name none, by its name in C++ or in the PTX; of a program, the "
            "kernel that runs in --schedules");
@@ -277,8 +318,7 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
   add_integers(command, "--launch-number", {1}, arguments.launches,
                "Launches of a program, counted from 1, that run in --schedules; others run once");
   begin_group(command, kComputeGroup);
-  add_choice(command, "--arch", {"sm_90a", "sm_100a"}, arguments.arch,
-             "GPU that a program finds");
+  add_choice(command, "--target", {"sm_90a", "sm_100a"}, arguments.arch, "GPU that a program finds");
   add_integer(
       command, "--resident-blocks", {1, 1 << 20}, arguments.resident_blocks,
       "Blocks of a grid that run at the same time; the blocks of a cluster always run together");
@@ -309,7 +349,8 @@ void add_emulate(CLI::App& app, Run& run) {
           {"docs/emulator.md describes the launch file and the model of the GPU.",
            "Exit codes: 0 no findings, 1 findings, 2 the kernels cannot be run; with a program and no "
            "findings, the program's own."},
-          {"fovea emulate -- ./program --its-option", "fovea emulate saxpy.ptx", "fovea emulate saxpy.ptx --launch launch.json",
+          {"fovea emulate -- ./program --its-option", "fovea emulate saxpy.ptx",
+           "fovea emulate saxpy.ptx --template", "fovea emulate saxpy.ptx --launch launch.json",
            "fovea emulate saxpy.ptx --launch launch.json --schedules 100 --json",
            "fovea emulate saxpy.ptx --launch launch.json --seed 7 --trace trace.txt"});
   command->callback([arguments, command, &run] {
@@ -322,10 +363,18 @@ void add_emulate(CLI::App& app, Run& run) {
       throw CLI::ValidationError("expected either FILE, or -- and a program");
     }
     if (!arguments->program.empty()) {
-      reject_if_typed(*command, {"--launch", "--trace", "--sarif", "--format", "--all", "--any-path"},
+      reject_if_typed(*command,
+                      {"--launch", "--trace", "--sarif", "--format", "--all", "--any-path",
+                       "--template", "--nvcc-flag"},
                       "has no effect with a program");
     } else {
-      reject_if_typed(*command, {"--launch-number", "--arch"}, "has no effect without a program");
+      reject_if_typed(*command, {"--launch-number", "--target"}, "has no effect without a program");
+      if (!is_cuda_source(arguments->ptx)) {
+        reject_if_typed(*command, {"--nvcc-flag"}, "has no effect without a .cu");
+      }
+      if (arguments->is_template) {
+        reject_if_typed(*command, {"--launch"}, "has no effect with --template");
+      }
       if (arguments->launch.empty()) {
         reject_if_typed(*command, {"--schedules", "--trace", "--sarif"}, "has no effect without --launch");
       }

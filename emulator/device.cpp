@@ -70,9 +70,8 @@ const Program& program_of(const KernelHandle& handle) {
     const std::scoped_lock memory_lock(module.memory_mutex);
     const std::size_t before = module.memory.bytes();
     try {
-      kernel.program = std::make_unique<const Program>(decode(module.module, *kernel.function,
-                                                              module.addresses, &find_operation,
-                                                              module.memory));
+      kernel.program = std::make_unique<const Program>(decode(
+          module.module, *kernel.function, module.addresses, &find_operation, module.memory));
     } catch (...) {
       module.memory.return_to(before);
       throw;
@@ -193,10 +192,23 @@ std::size_t host_bytes_of_launch(const Launch& launch, const RunOptions& options
       threads * program.local_bytes * kHostBytesPerLocalByte +
       (threads + kLanes - 1) / kLanes * (program.register_file_words * sizeof(std::uint32_t)) +
       kTensorMemoryBytes;
-  const std::uint64_t resident_blocks =
-      std::min(product(launch.config.grid),
-               std::max(product(launch.config.cluster), std::uint64_t{options.resident_blocks}));
+  const std::uint64_t concurrent_blocks =
+      launch.config.is_cooperative
+          ? product(launch.config.grid)
+          : std::max(product(launch.config.cluster), std::uint64_t{options.resident_blocks});
+  const std::uint64_t resident_blocks = std::min(product(launch.config.grid), concurrent_blocks);
   return block_bytes * resident_blocks + 2 * launch.parameters.size();
+}
+
+// Allocates the zeros in which the blocks of a cooperative launch count at the grid's barrier; its
+// address is in %envreg1 (the high half) and %envreg2.
+std::uint64_t allocate_workspace(GlobalMemory& memory) {
+  constexpr std::size_t kWorkspaceBytes = 64;
+  const std::uint64_t address = memory.allocate(kWorkspaceBytes);
+  Allocation& workspace = *memory.find(address, kWorkspaceBytes);
+  std::ranges::fill(workspace.bytes, std::byte{0});
+  std::ranges::fill(workspace.is_written, std::uint8_t{1});
+  return address;
 }
 
 // Writes a variable's initial value; zeros for elements without one.
@@ -206,6 +218,7 @@ void initialize(GlobalMemory& memory, const LoadedModule& module, syntax::Variab
   variable.initial.resize(variable.bytes);
   allocation.bytes = std::exchange(variable.initial, {});
   std::ranges::fill(allocation.is_written, std::uint8_t{1});
+  allocation.is_constant = variable.space == syntax::Space::kConstant;
   for (const syntax::Relocation& relocation : variable.relocations) {
     const syntax::Function* const function = module.module.find_function(relocation.symbol);
     const auto target =
@@ -256,8 +269,8 @@ std::uint64_t Device::allocate(std::size_t bytes) {
 
 void Device::allocate_at(std::uint64_t address, std::size_t bytes) {
   if (address < kFirstGlobalAddress || !impl_->memory.allocate_at(address, bytes)) {
-    throw Error(fmt::format("cannot allocate {} bytes at {:#x}: other memory is there", bytes,
-                            address));
+    throw Error(
+        fmt::format("cannot allocate {} bytes at {:#x}: other memory is there", bytes, address));
   }
 }
 
@@ -328,10 +341,19 @@ ModuleHandle Device::load_module(std::string_view ptx, std::size_t max_bytes, De
     LoadedKernel& kernel = loaded->kernels.emplace_back();
     kernel.module = loaded.get();
     kernel.function = &function;
-    kernels.push_back({.name = function.name, .program = &loaded->kernels.back()});
+    kernels.push_back({.name = function.name,
+                       .program = &kernel,
+                       .required_threads = function.required_threads,
+                       .required_cluster = function.required_cluster,
+                       .max_threads = product(function.max_threads)});
     for (const syntax::Variable& parameter : function.parameters) {
-      kernels.back().parameters.push_back(
-          {.name = parameter.name, .offset = parameter.offset, .bytes = parameter.bytes});
+      kernels.back().parameters.push_back({.name = parameter.name,
+                                           .offset = parameter.offset,
+                                           .bytes = parameter.bytes,
+                                           .alignment = parameter.alignment,
+                                           .type = parameter.type,
+                                           .is_array = parameter.is_array,
+                                           .is_pointer = parameter.is_pointer});
     }
     if (when == Decode::kAtOnce) {
       static_cast<void>(program_of(kernels.back()));
@@ -348,8 +370,8 @@ KernelInfo Device::info(const KernelHandle& kernel) const {
   const std::uint64_t required = product(function.required_threads);
   return {.static_shared_bytes = program.static_shared_bytes,
           .local_bytes = program.local_bytes,
-          .max_threads = static_cast<std::uint32_t>(
-              required != 0 ? required : product(function.max_threads)),
+          .max_threads =
+              static_cast<std::uint32_t>(required != 0 ? required : product(function.max_threads)),
           .max_registers = static_cast<std::uint32_t>(function.max_registers),
           .cluster = function.required_cluster};
 }
@@ -384,7 +406,7 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
   std::mt19937_64 random(options.seed);
   std::deque<Grid> grids;
   const bool orders_clusters = std::ranges::any_of(launches, [](const Launch& launch) {
-    return static_cast<const Program*>(launch.kernel.program)->orders_clusters;
+    return program_of(launch.kernel).orders_clusters;
   });
   races::RunRaces races({.tensor_fences = options.check_tensor_fences,
                          .init_fences = options.check_init_fences,
@@ -394,6 +416,7 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
   FindingLog log(options, report);
   impl_->memory.clear_shadows();
   Tracer tracer(options.trace, &passes_of_access);
+  Printed printed;
   for (const Launch& launch : launches) {
     check_launch(launch);
     const Program& program = program_of(launch.kernel);
@@ -407,9 +430,12 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
              .threads = launch.config.block,
              .cluster = launch.config.cluster,
              .shared_bytes = shared_bytes_per_block(launch),
+             .dynamic_shared_bytes = launch.config.dynamic_shared_bytes,
              .registers = registers_per_thread(*program.function, product(launch.config.block)),
              .parameters = launch.parameters,
              .previous = previous,
+             .is_cooperative = launch.config.is_cooperative,
+             .workspace = launch.config.is_cooperative ? allocate_workspace(impl_->memory) : 0,
              .is_dependent = launch.config.is_dependent,
              .races = options.check_races ? &races : nullptr,
              .checks_swizzle_starts = options.check_swizzle_starts,
@@ -418,6 +444,7 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
              .checks_stored_values = options.check_stored_values,
              .checks_zeroed_accumulators = options.check_zeroed_accumulators,
              .findings = &log,
+             .printed = &printed,
              .tracer = options.trace ? &tracer : nullptr});
   }
   try {
@@ -428,6 +455,12 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
       log.add_last(std::move(*stop.finding));
     }
   }
+  for (const Grid& grid : grids) {
+    if (grid.workspace != 0) {
+      impl_->memory.free(grid.workspace);
+    }
+  }
+  report.printed = printed.take();
   return report;
 }
 

@@ -137,20 +137,19 @@ void Warp::call(const Op& op, Lanes lanes) {
                           .lanes = same,
                           .parent = static_cast<std::int32_t>(caller),
                           .fragment = same == all ? whole : create_fragment(whole),
-                          .frame = push_frame(op, call, number, splits_[caller].frame, same)});
+                          .frame = push_frame(op, call, number, splits_[caller].frame.get(), same)});
   }
 }
 
 std::shared_ptr<const CallFrame> Warp::push_frame(const Op& op, const Call& call,
                                                   std::int32_t number,
-                                                  std::shared_ptr<const CallFrame> caller,
-                                                  Lanes lanes) {
+                                                  const CallFrame* caller, Lanes lanes) {
   const FunctionCode& function =
       block_.grid().program->functions[static_cast<std::size_t>(number)];
   auto frame = std::make_shared<CallFrame>();
   frame->call = &call;
   frame->function = number;
-  frame->caller = std::move(caller);
+  frame->caller = caller;
   grow_stack(op, function, *frame, lanes);
   Lanes& executing = executing_[static_cast<std::size_t>(number)];
   frame->saved_lanes = executing & lanes;
@@ -164,7 +163,7 @@ std::shared_ptr<const CallFrame> Warp::push_frame(const Op& op, const Call& call
   // The caller may be the same function: its arguments are read before its registers are prepared.
   std::vector<PassedBytes> arguments;
   for (const PassedValue& argument : call.arguments) {
-    arguments.push_back(read_passed(argument, frame->caller.get(), lanes));
+    arguments.push_back(read_passed(argument, frame->caller, lanes));
   }
   for_each_saved(function, [&](Slot slot, int /*bits*/) {
     set_valid(slot, valid(slot) & ~lanes);
@@ -188,7 +187,24 @@ std::shared_ptr<const CallFrame> Warp::push_frame(const Op& op, const Call& call
   return frame;
 }
 
-// Takes stack for a call: memory of its frame, and as much as a GPU would save of registers.
+namespace {
+
+// Stack of a call: memory of its frame, and as much as a GPU would save of registers.
+std::size_t stack_bytes(const FunctionCode& function) {
+  return std::max<std::size_t>(function.frame_bytes + function.register_bytes, 1);
+}
+
+}  // namespace
+
+std::size_t Warp::least_stack_top(int lane) {
+  const Program& program = *block_.grid().program;
+  const CallFrame* const frame = current().frame.get();
+  return frame == nullptr
+             ? program.local_bytes
+             : base_of(frame, lane) +
+                   stack_bytes(program.functions[static_cast<std::size_t>(frame->function)]);
+}
+
 void Warp::grow_stack(const Op& op, const FunctionCode& function, CallFrame& frame, Lanes lanes) {
   const std::size_t alignment = std::max<std::size_t>(function.frame_alignment, 16);
   for_each_lane(lanes, [&](int lane) {
@@ -196,7 +212,7 @@ void Warp::grow_stack(const Op& op, const FunctionCode& function, CallFrame& fra
     frame.previous_top.at(i) = local_.top(lane);
     frame.base.at(i) = syntax::align_up(local_.top(lane), alignment);
     const std::size_t top =
-        frame.base.at(i) + std::max<std::size_t>(function.frame_bytes + function.register_bytes, 1);
+        frame.base.at(i) + stack_bytes(function);
     if (top > syntax::kMaxLocalBytes) {
       stop(FindingKind::kOutOfBounds, op, lane_bit(lane),
            fmt::format("the stack overflows: with the call of {} the thread needs {} bytes of "
@@ -222,7 +238,7 @@ void Warp::return_lanes(Lanes lanes) {
   });
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (frame->call->results[i].bytes != 0) {
-      write_passed(frame->call->results[i], frame->caller.get(), results[i], lanes);
+      write_passed(frame->call->results[i], frame->caller, results[i], lanes);
     }
   }
   Split& active_split = splits_[current_];

@@ -13,12 +13,13 @@
 namespace emu {
 
 std::string_view name_of(FindingKind kind) {
-  constexpr std::array<std::string_view, 15> kNames = {
+  constexpr std::array<std::string_view, 16> kNames = {
       "out of bounds", "misaligned",      "uninitialised",
       "divergent",     "barrier misuse",  "register race",
       "lifetime",      "illegal operand", "illegal tensor map",
       "deadlock",      "no progress",     "trap",
-      "race",          "no proxy fence",  "no tensor fence"};
+      "race",          "no proxy fence",  "no tensor fence",
+      "assertion"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 

@@ -17,6 +17,7 @@ struct Allocation {
   std::uint64_t address = 0;
   std::vector<std::byte> bytes{};
   std::vector<std::uint8_t> is_written{};  // per byte: 0 or 1
+  bool is_constant = false;                // a .const variable, which kernels do not write
   races::GlobalShadow shadow{};
   races::Locations locations{};
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emulator/machine/global_memory.hpp"
+#include "emulator/machine/printed.hpp"
 #include "emulator/machine/tracer.hpp"
 #include "emulator/program/program.hpp"
 #include "emulator/races/races.hpp"
@@ -25,11 +26,14 @@ struct Grid {
   std::array<std::uint32_t, 3> threads{};
   std::array<std::uint32_t, 3> cluster{};  // size in blocks
   std::size_t shared_bytes = 0;            // shared memory per block, with the reserved bytes
+  std::size_t dynamic_shared_bytes = 0;    // those that the launch asks for
   std::uint32_t registers = 0;             // registers per thread
   std::vector<std::byte> parameters{};
 
   /// Previous grid of the run, which griddepcontrol.wait waits for.
   const Grid* previous = nullptr;
+  bool is_cooperative = false;        // all blocks run concurrently
+  std::uint64_t workspace = 0;        // address of memory for the grid's barrier; 0: none
   bool is_dependent = false;          // the grid may start before the previous one has ended
   std::uint64_t released_blocks = 0;  // blocks that have ended or allowed the next grid to start
   std::uint64_t started_blocks = 0;   // blocks that have started
@@ -51,7 +55,8 @@ struct Grid {
 
   FindingLog* findings = nullptr;
 
-  Tracer* tracer = nullptr;  // null if the run is not traced
+  Printed* printed = nullptr;  // text that kernels print
+  Tracer* tracer = nullptr;    // null if the run is not traced
 
   [[nodiscard]] std::uint64_t block_count() const {
     return std::uint64_t{blocks[0]} * blocks[1] * blocks[2];

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "emulator/machine/block.hpp"
 #include "emulator/machine/cluster.hpp"
 #include "emulator/machine/finding_log.hpp"
+#include "emulator/machine/special_registers.hpp"
 #include "fovea_emulator/error.hpp"
 
 namespace emu {
@@ -102,45 +104,25 @@ Warp::Warp(Block& block, int index, Lanes lanes)
     }
   }
   for (const SpecialRegister& special : program.specials) {
-    Vec<std::uint32_t> values;
-    for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-      values.lanes[lane] = special_value(special.name, lane);
-    }
-    write(special.slot, values, kAllLanes, kAllLanes);
+    fill_special(special);
   }
 }
 
-std::uint32_t Warp::special_value(std::string_view name, std::uint32_t lane) const {
-  const Grid& grid = block_.grid();
-  if (name == "%laneid") {
-    return lane;
+void Warp::fill_special(const SpecialRegister& special) {
+  Vec<std::uint64_t> values;
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+    values.lanes[lane] =
+        special_value(block_, static_cast<std::uint32_t>(index_), lane, special.name);
   }
-  if (name == "%warpid") {
-    return static_cast<std::uint32_t>(index_);
+  if (special.bits == 1) {
+    write_predicate(special.slot, values.lanes[0] != 0 ? kAllLanes : 0, kAllLanes, kAllLanes);
+    return;
   }
-  if (name == "%cluster_ctarank") {
-    return block_.rank();
+  const auto bytes = static_cast<std::size_t>(special.bits) / 8;
+  for (int lane = 0; lane < kLanes; ++lane) {  // the low bits, where the register is smaller
+    std::memcpy(register_bytes(special.slot, bytes, lane), &values.lanes[lane], bytes);
   }
-  if (name == "%cluster_nctarank") {
-    return grid.cluster_blocks();
-  }
-  const auto axis = static_cast<std::size_t>(name.back() - 'x');
-  const std::string_view triple = name.substr(0, name.size() - 2);
-  if (triple == "%tid") {
-    const std::uint32_t thread = static_cast<std::uint32_t>(index_) * kLanes + lane;
-    return std::array{thread % grid.threads[0], thread / grid.threads[0] % grid.threads[1],
-                      thread / grid.threads[0] / grid.threads[1]}
-        .at(axis);
-  }
-  const std::uint32_t block = block_.index().at(axis);
-  const std::uint32_t cluster = grid.cluster.at(axis);
-  return triple == "%ntid"            ? grid.threads.at(axis)
-         : triple == "%ctaid"         ? block
-         : triple == "%nctaid"        ? grid.blocks.at(axis)
-         : triple == "%clusterid"     ? block / cluster
-         : triple == "%nclusterid"    ? grid.blocks.at(axis) / cluster
-         : triple == "%cluster_ctaid" ? block % cluster
-                                      : cluster;  // %cluster_nctaid
+  set_valid(special.slot, kAllLanes);
 }
 
 int Warp::run(std::size_t split, int limit) {

@@ -75,6 +75,8 @@ struct PendingCopy {
   std::size_t source_bytes = 0;  // bytes to read; the rest of the destination is filled with zeros
   std::size_t bytes = 0;
   bool is_copied = false;  // the bytes are copied, but not yet visible to instructions
+  /// Whether the copy has been finished, if an mbarrier counts it, too; null: none does.
+  std::shared_ptr<bool> is_finished{};
   const Op* op = nullptr;
 };
 
@@ -192,6 +194,8 @@ class Warp {
     const CallFrame* const frame = current().frame.get();
     return frame == nullptr ? 0 : frame->base[static_cast<std::size_t>(lane)];
   }
+  /// Lowest top of a lane's stack at which the function that it executes still has its frame.
+  [[nodiscard]] std::size_t least_stack_top(int lane);
   /// Reads a lane's argument of at most 8 bytes of a call that the current split executes.
   struct Argument {
     std::uint64_t value = 0;
@@ -286,7 +290,7 @@ class Warp {
 
   template <bool kIsTraced>
   int run_split(std::size_t split, int limit);
-  [[nodiscard]] std::uint32_t special_value(std::string_view name, std::uint32_t lane) const;
+  void fill_special(const SpecialRegister& special);
   /// Checks an instruction, other than a product, that accesses registers of products.
   void check_async_registers(const Op& op, Lanes lanes);
   /// Checks that no register of the instruction is the destination of a pending load from tensor
@@ -307,7 +311,7 @@ class Warp {
   [[nodiscard]] std::int32_t called_function(const Op& op, const Call& call, Lanes lanes,
                                              Lanes& same) const;
   std::shared_ptr<const CallFrame> push_frame(const Op& op, const Call& call, std::int32_t number,
-                                              std::shared_ptr<const CallFrame> caller, Lanes lanes);
+                                              const CallFrame* caller, Lanes lanes);
   void grow_stack(const Op& op, const FunctionCode& function, CallFrame& frame, Lanes lanes);
   void return_lanes(Lanes lanes);
   void restore_registers(const FunctionCode& function, const CallFrame& frame, Lanes lanes);

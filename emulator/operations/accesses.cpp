@@ -168,11 +168,10 @@ void Accesses::check_copy_write() {
   }
 }
 
-void Accesses::settle() {
+void Accesses::settle(const races::Access& access) const {
   for (std::size_t i = 0; i < count_; ++i) {
     const Range& range = ranges_.at(i);
-    range.block->shadow.settle(races_->settled_access(warp_.actor(), operation_number(warp_, op_)),
-                               static_cast<std::uint64_t>(range.first - range.block->shared.data()),
+    range.block->shadow.settle(access, static_cast<std::uint64_t>(range.first - range.block->shared.data()),
                                range.bytes);
   }
 }
@@ -210,8 +209,7 @@ void LaneAccesses::record(int lane, const Memory& memory, std::size_t bytes, boo
   }
   races::LaneShadow& shadow = bytes >= 4 ? block_->lane_shadow : block_->byte_lane_shadow;
   shadow.record(warp_.intervals(), lane, operation_, is_write,
-                static_cast<std::uint64_t>(memory.bytes - block_->shared.data()), bytes,
-                is_strong_);
+                static_cast<std::uint64_t>(memory.bytes - block_->shared.data()), bytes, is_strong_);
 }
 
 // Tries each word that the bytes touch. Locations are made for what releases something alone.

@@ -53,7 +53,7 @@ class Accesses {
   /// destination's writes into the warp's own.
   void check_copy_read();
   void check_copy_write();
-  void settle();
+  void settle(const races::Access& access) const;
 
   /// Whether several of the accesses overlap.
   [[nodiscard]] bool overlap() const;
@@ -92,6 +92,22 @@ class AsyncAccesses {
   /// Accesses by a tensor core, to shared memory only.
   AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, const races::View& shared)
       : warp_(warp), op_(op), lanes_(lanes), shared_(shared) {}
+
+  /// Makes the accesses strong among threads of all clusters, as reductions are.
+  void make_strong() {
+    constexpr std::uint32_t kStrong = races::pack_origin(0, 0, false, races::Scope::kDevice);
+    shared_.access.origin |= kStrong;
+    global_.access.origin |= kStrong;
+  }
+  /// Makes the accesses ones of the generic proxy.
+  void make_generic() {
+    for (races::View* const view : {&shared_, &global_}) {
+      view->access.origin &= ~races::pack_origin(0, 0, true);
+      view->visible_writes = view->prior_accesses;
+      view->ended_with_visible_writes = view->ended;
+      view->visible_others = view->others;
+    }
+  }
 
   void read_shared(Block& block, std::uint32_t offset, std::size_t bytes) const {
     access_shared(block, false, offset, bytes);

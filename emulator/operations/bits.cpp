@@ -161,9 +161,9 @@ void decode_lop3(Decoder& decoder) {
 template <bool kIsLeft, bool kIsClamped>
 struct FunnelShift {
   std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t distance) const {
-    const std::uint64_t both = std::uint64_t{b} << 32U | a;
+    const std::uint64_t words = std::uint64_t{b} << 32U | a;
     const std::uint32_t n = kIsClamped ? std::min(distance, 32U) : distance & 31U;
-    return static_cast<std::uint32_t>(kIsLeft ? both << n >> 32U : both >> n);
+    return static_cast<std::uint32_t>(kIsLeft ? words << n >> 32U : words >> n);
   }
 };
 

@@ -118,39 +118,55 @@ void decode_vector_move(Decoder& decoder, Type type) {
     if (is_unpack && part.kind == syntax::OperandKind::kSink) {
       decoder.op().list.push_back(kNoSlot);
     } else {
-      decoder.op().list.push_back(is_unpack
-                                      ? decoder.destination(part, move->part_bits)
-                                      : decoder.source(part, bit_type(move->part_bits)));
+      decoder.op().list.push_back(is_unpack ? decoder.destination(part, move->part_bits)
+                                            : decoder.source(part, bit_type(move->part_bits)));
     }
   }
   decoder.op().code = is_unpack ? move->unpack : move->pack;
 }
+
+// A register that reads a part of a clock.
+struct Clock {
+  std::string_view name;
+  int bits;
+  unsigned shift;  // lowest bit that is read
+};
+constexpr std::array kClocks = {
+    Clock{"%clock", 32, 0},        Clock{"%clock_hi", 32, 32},     Clock{"%clock64", 64, 0},
+    Clock{"%globaltimer", 64, 0},  Clock{"%globaltimer_lo", 32, 0},
+    Clock{"%globaltimer_hi", 32, 32},
+};
+
+struct ClockPart {
+  unsigned shift = 0;
+};
 
 // Reads the clock that the warps of the grid share, and that advances at each read.
 template <typename T>
 Outcome run_clock(Warp& warp, const Op& op, Lanes lanes) {
   Grid& grid = warp.block().grid();
   grid.clock += 1 + grid.random() % 64;
-  warp.fill(op.slots[0], static_cast<T>(grid.clock), lanes);
+  warp.fill(op.slots[0], static_cast<T>(grid.clock >> op.get<ClockPart>().shift), lanes);
   return Outcome::kDone;
 }
 
-bool is_clock(const syntax::Operand& operand) {
-  return operand.kind == syntax::OperandKind::kSpecial &&
-         (operand.name == "%clock64" || operand.name == "%clock" || operand.name == "%globaltimer");
+// Returns the clock that an operand reads; null for other operands.
+const Clock* find_clock(const syntax::Operand& operand) {
+  const auto* const row = std::ranges::find(kClocks, operand.name, &Clock::name);
+  return operand.kind == syntax::OperandKind::kSpecial && row != kClocks.end() ? row : nullptr;
 }
 
 void decode_mov(Decoder& decoder) {
   const Type type = decoder.take_type();
   decoder.expect_operands(2);
-  if (is_clock(decoder.operand(1))) {
-    const int bits = decoder.operand(1).name == "%clock" ? 32 : 64;
-    if (bits_of(type) != bits || is_float(type)) {
-      decoder.fail(
-          fmt::format("{} must be read into a register of {} bits", decoder.operand(1).name, bits));
+  if (const Clock* const clock = find_clock(decoder.operand(1)); clock != nullptr) {
+    if (bits_of(type) != clock->bits || is_float(type)) {
+      decoder.fail(fmt::format("{} must be read into a register of {} bits", clock->name,
+                               clock->bits));
     }
-    decoder.add(decoder.destination(0, bits));
-    decoder.op().code = bits == 32 ? &run_clock<std::uint32_t> : &run_clock<std::uint64_t>;
+    decoder.add(decoder.destination(0, clock->bits));
+    decoder.op().details.set(ClockPart{.shift = clock->shift});
+    decoder.op().code = clock->bits == 32 ? &run_clock<std::uint32_t> : &run_clock<std::uint64_t>;
     return;
   }
   if (type == Type::kPred) {

@@ -1,4 +1,5 @@
-// mbarrier instructions: init, inval, arrive, expect_tx, complete_tx, test_wait, try_wait.
+// mbarrier instructions: init, inval, arrive, arrive_drop, expect_tx, complete_tx, test_wait,
+// try_wait, pending_count.
 #include "emulator/operations/mbarrier.hpp"
 
 #include <algorithm>
@@ -92,6 +93,8 @@ struct MbarrierArrival {
   MbarrierOperand mbarrier{};
   bool arrives = false;  // false: only expects bytes
   bool is_relaxed = false;
+  bool drops = false;             // arrive_drop
+  bool must_not_complete = false;  // .noComplete
 };
 
 void record_remote_arrival(Warp& warp, const Op& op, Mbarrier& mbarrier) {
@@ -143,7 +146,7 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
   std::uint64_t last_phase = 0;
   for_each_lane(lanes, [&](int lane) {
     Mbarrier& mbarrier = initialized_mbarrier(warp, op, arrival.mbarrier, lane);
-    states.lanes[lane] = mbarrier.phase();
+    states.lanes[lane] = mbarrier.state();
     if (op.slots[3] != kNoSlot) {
       warp.require(mbarrier.expect_bytes(warp.read_lane<std::uint32_t>(op.slots[3], lane)),
                    FindingKind::kBarrierMisuse, op, lane_bit(lane));
@@ -164,12 +167,27 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
       }
       const std::uint32_t count =
           op.slots[2] == kNoSlot ? 1 : warp.read_lane<std::uint32_t>(op.slots[2], lane);
-      warp.require(mbarrier.arrive(count), FindingKind::kBarrierMisuse, op, lane_bit(lane));
+      if (arrival.must_not_complete && mbarrier.would_complete(count)) {
+        warp.stop(FindingKind::kBarrierMisuse, op, lane_bit(lane),
+                  "the arrival completes the phase, in spite of .noComplete");
+      }
+      warp.require(arrival.drops ? mbarrier.drop(count) : mbarrier.arrive(count),
+                   FindingKind::kBarrierMisuse, op, lane_bit(lane));
     }
   });
   if (op.slots[0] != kNoSlot) {
     warp.write(op.slots[0], states, lanes, kAllLanes);
   }
+  return Outcome::kDone;
+}
+
+// Slots: the result, the state that an arrival has returned.
+Outcome run_pending_count(Warp& warp, const Op& op, Lanes lanes) {
+  const auto states = warp.read<std::uint64_t>(op.slots[1]);
+  Vec<std::uint32_t> counts{};
+  for_each_lane(lanes,
+                [&](int lane) { counts.lanes[lane] = Mbarrier::pending_of(states.lanes[lane]); });
+  warp.write(op.slots[0], counts, lanes, warp.valid(op.slots[1]));
   return Outcome::kDone;
 }
 
@@ -204,7 +222,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
     Mbarrier& mbarrier = initialized_mbarrier(warp, op, wait.mbarrier, lane);
     const bool has_ended =
         wait.has_parity ? mbarrier.has_ended(warp.read_lane<std::uint32_t>(op.slots[2], lane))
-                        : mbarrier.phase() > warp.read_lane<std::uint64_t>(op.slots[2], lane);
+                        : mbarrier.phase() > Mbarrier::phase_of(warp.read_lane<std::uint64_t>(op.slots[2], lane));
     if (has_ended) {
       ended |= lane_bit(lane);
       mbarrier.awaited_phases = mbarrier.phase();
@@ -239,7 +257,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
 
 // Takes the memory order and its scope, which matter only to the race detector; true if the order
 // is relaxed.
-bool take_order(Decoder& decoder, std::string_view order) {
+bool take_mbarrier_order(Decoder& decoder, std::string_view order) {
   decoder.take(order);
   const bool is_relaxed = decoder.take("relaxed");
   decoder.take("cta");
@@ -247,11 +265,12 @@ bool take_order(Decoder& decoder, std::string_view order) {
   return is_relaxed;
 }
 
-void decode_arrival(Decoder& decoder, bool arrives) {
+void decode_arrival(Decoder& decoder, bool arrives, bool drops) {
   Op& op = decoder.op();
-  MbarrierArrival arrival{.arrives = arrives};
+  MbarrierArrival arrival{.arrives = arrives, .drops = drops};
+  arrival.must_not_complete = arrives && decoder.take("noComplete");
   const bool expects_bytes = !arrives || decoder.take("expect_tx");
-  arrival.is_relaxed = take_order(decoder, "release");
+  arrival.is_relaxed = take_mbarrier_order(decoder, "release");
   arrival.mbarrier.space = take_shared_space(decoder);
   std::size_t next = 0;
   if (arrives) {
@@ -281,7 +300,7 @@ void decode_wait(Decoder& decoder, bool waits) {
   Op& op = decoder.op();
   MbarrierWait wait{.waits = waits};
   wait.has_parity = decoder.take("parity");
-  wait.is_relaxed = take_order(decoder, "acquire");
+  wait.is_relaxed = take_mbarrier_order(decoder, "acquire");
   wait.mbarrier.space = take_shared_space(decoder);
   decoder.expect_operands(3, waits ? 4 : 3);  // the fourth is a hint for the waiting time
   decoder.add(decoder.destination(0, 1));
@@ -294,13 +313,19 @@ void decode_wait(Decoder& decoder, bool waits) {
 void decode_mbarrier(Decoder& decoder) {
   Op& op = decoder.op();
   const std::string_view suboperation = decoder.take_one_of(
-      {"init", "inval", "arrive", "test_wait", "try_wait", "expect_tx", "complete_tx"});
-  if (suboperation == "arrive" || suboperation == "expect_tx") {
-    decode_arrival(decoder, suboperation == "arrive");
+      {"init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "expect_tx",
+       "complete_tx", "pending_count"});
+  if (suboperation == "arrive" || suboperation == "arrive_drop" || suboperation == "expect_tx") {
+    decode_arrival(decoder, suboperation != "expect_tx", suboperation == "arrive_drop");
+  } else if (suboperation == "pending_count") {
+    decoder.expect_operands(2);
+    decoder.add(decoder.destination(0, 32));
+    decoder.add(decoder.source(1, Type::kB64));
+    op.code = &run_pending_count;
   } else if (suboperation == "test_wait" || suboperation == "try_wait") {
     decode_wait(decoder, suboperation == "try_wait");
   } else if (suboperation == "complete_tx") {
-    take_order(decoder, "release");
+    take_mbarrier_order(decoder, "release");
     const MemorySpace space = take_shared_space(decoder);
     decoder.expect_operands(2);
     op.details.set(MbarrierOperand{.address = decoder.add_address(0), .space = space});

@@ -1,4 +1,4 @@
-// Loads and stores (ld, st, prefetch), and the address checks for all memory operations.
+// Loads and stores (ld, ldu, st), and the address checks for all memory operations.
 #include "emulator/operations/memory.hpp"
 
 #include <algorithm>
@@ -369,15 +369,18 @@ MemorySpace take_space(Decoder& decoder, bool is_load) {
     return decoder.is_local_parameter(is_load ? 1 : 0) ? MemorySpace::kLocal
                                                        : MemorySpace::kParameter;
   }
-  return decoder.take("global")  ? MemorySpace::kGlobal
-         : decoder.take("local") ? MemorySpace::kLocal
-         // .const variables are in global memory, at addresses of their own.
-         : is_load && decoder.take("const") ? MemorySpace::kGlobal
-                                            : MemorySpace::kGeneric;
+  // .const variables are in global memory, at addresses of their own.
+  return decoder.take("global") || (is_load && decoder.take("const")) ? MemorySpace::kGlobal
+         : decoder.take("local")                                      ? MemorySpace::kLocal
+                                                                      : MemorySpace::kGeneric;
 }
 
 template <bool kIsLoad>
 void decode_access(Decoder& decoder) {
+  if (!kIsLoad && decoder.take("async")) {
+    decode_remote_store(decoder);
+    return;
+  }
   Op& op = decoder.op();
   LoadOrStore access{.space = take_space(decoder, kIsLoad)};
   const bool is_uniform = kIsLoad && decoder.mnemonic() == "ldu";
@@ -429,54 +432,6 @@ void decode_access(Decoder& decoder) {
                         : &run_store<false>;
 }
 
-Outcome run_nothing(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
-  return Outcome::kDone;
-}
-
-// Decodes prefetch and applypriority, hints without effect; their addresses are not checked.
-void decode_prefetch(Decoder& decoder) {
-  const bool is_priority = decoder.mnemonic() == "applypriority";
-  if (decoder.take("tensormap")) {
-    decoder.take_any_of({"const", "param"});
-  } else {
-    decoder.take_any_of({"global", "local"});
-    if (is_priority) {
-      decoder.require("L2::evict_normal");
-    } else {
-      decoder.take_one_of({"L1", "L2", "L2::evict_last", "L2::evict_normal"});
-    }
-  }
-  decoder.expect_operands(is_priority ? 2 : 1);
-  decoder.op().code = &run_nothing;
-}
-
-// Writes a cache policy, whose value means nothing here.
-Outcome run_policy(Warp& warp, const Op& op, Lanes lanes) {
-  warp.fill(op.slots[0], std::uint64_t{0}, lanes);
-  return Outcome::kDone;
-}
-
-void decode_policy(Decoder& decoder) {
-  if (decoder.take("fractional")) {
-    decoder.expect_operands(1, 2);
-  } else if (decoder.take("range")) {
-    decoder.take("global");
-    decoder.expect_operands(4);
-  } else {
-    decoder.require("cvt");
-    decoder.require("L2");
-    decoder.expect_operands(2);
-  }
-  // The first priority is of what the policy is for, the second of all else.
-  for (int i = 0; i < 2; ++i) {
-    decoder.take_any_of({"L2::evict_last", "L2::evict_normal", "L2::evict_first",
-                         "L2::evict_unchanged"});
-  }
-  decoder.require("b64");
-  decoder.add(decoder.destination(0, 64));
-  decoder.op().code = &run_policy;
-}
-
 constexpr std::uint64_t kPassBytes = 128;
 constexpr std::uint64_t kWordBytes = 4;
 
@@ -504,10 +459,6 @@ constexpr std::array kOperations = {
     Operation{"ld", &decode_access<true>},
     Operation{"st", &decode_access<false>},
     Operation{"ldu", &decode_access<true>},
-    Operation{"prefetch", &decode_prefetch},
-    Operation{"prefetchu", &decode_prefetch},
-    Operation{"applypriority", &decode_prefetch},
-    Operation{"createpolicy", &decode_policy},
 };
 
 }  // namespace

@@ -15,7 +15,8 @@ const Operation* find_operation(std::string_view mnemonic) {
           data_operations(), conversion_operations(), memory_operations(), atomic_operations(),
           warp_operations(), barrier_operations(), mbarrier_operations(), cluster_operations(),
           matrix_operations(), wgmma_operations(), tensor_operations(), copy_operations(),
-          trap_operations()}) {
+          trap_operations(), address_operations(), stack_operations(), hint_operations(),
+          system_operations()}) {
       for (const Operation& operation : family) {
         operations.emplace(operation.mnemonic, &operation);
       }

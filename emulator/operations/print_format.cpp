@@ -48,9 +48,9 @@ class Formatter {
   Formatter(std::string_view format, const PrintSource& source)
       : format_(format), source_(source) {}
 
-  std::string run(int& count) {
+  std::string run(std::size_t max_bytes, int& count) {
     std::string text;
-    while (position_ < format_.size()) {
+    while (position_ < format_.size() && text.size() <= max_bytes) {
       const std::size_t start = position_++;
       if (format_[start] != '%') {
         text += format_[start];
@@ -181,9 +181,10 @@ class Formatter {
 
 }  // namespace
 
-std::string format_print(std::string_view format, const PrintSource& source, int& count) {
+std::string format_print(std::string_view format, const PrintSource& source, std::size_t max_bytes,
+                         int& count) {
   count = 0;
-  return Formatter(format, source).run(count);
+  return Formatter(format, source).run(max_bytes, count);
 }
 
 }  // namespace emu

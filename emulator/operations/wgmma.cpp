@@ -113,8 +113,9 @@ CheckResult check_register(const MatrixProducts& products, const RegisterUse& us
   // Products that share accumulator registers are ordered if they have the same shape.
   const WgmmaForm& earlier = use.op->get<WgmmaForm>();
   const WgmmaForm& form = op.get<WgmmaForm>();
-  const bool has_same_shape =
-      earlier.columns == form.columns && bytes_of(earlier.a) == bytes_of(form.a);
+  const bool has_same_shape = earlier.columns == form.columns &&
+                              bytes_of(earlier.a) == bytes_of(form.a) &&
+                              earlier.parts() == form.parts();
   if (is_accumulator && !(use.is_accumulator && has_same_shape) && use.fences == products.fences) {
     return {fmt::format(
         "{} uses a register of its accumulator in another way, without a wgmma.fence in "
@@ -132,13 +133,27 @@ void check_operands(Warp& warp, const Op& op, const std::array<std::uint64_t, 2>
   const auto read = [&](std::uint64_t bits, const MatrixShape& shape, std::size_t first,
                         std::size_t count) {
     const MatrixDescriptor descriptor = MatrixDescriptor::from_bits(bits);
+    const auto check = [&](std::uint32_t address, std::uint32_t bytes) {
+      // Reads out of bounds are reported when the product runs.
+      if (bytes != 0 && address + bytes <= block.shared.size()) {
+        accesses.read_shared(block, address, bytes);
+      }
+    };
+    // Chunks that follow or precede the one before them are checked with it.
+    std::uint32_t begin = 0;
+    std::uint32_t bytes = 0;
     for_each_chunk(shape, count, [&](std::size_t line, std::size_t k) {
       const std::uint32_t address = address_of(descriptor, shape, first + line, k);
-      if (address + kChunkBytes <=
-          block.shared.size()) {  // out-of-bounds reads are reported when the product runs
-        accesses.read_shared(block, address, kChunkBytes);
+      if (bytes != 0 && (address == begin + bytes || address + kChunkBytes == begin)) {
+        begin = std::min(begin, address);
+        bytes += kChunkBytes;
+        return;
       }
+      check(begin, bytes);
+      begin = address;
+      bytes = kChunkBytes;
     });
+    check(begin, bytes);
   };
   if (!form.is_a_in_registers) {
     read(descriptors[0], form.shape_of_a(),
@@ -263,23 +278,49 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-Element element_of(const Decoder& decoder, Type type) {
-  switch (type) {
-    case Type::kF16:
-      return Element::kF16;
-    case Type::kBF16:
-      return Element::kBF16;
-    case Type::kE4M3:
-      return Element::kE4M3;
-    case Type::kE5M2:
-      return Element::kE5M2;
-    case Type::kS8:
-      return Element::kS8;
-    case Type::kU8:
-      return Element::kU8;
-    default:
-      decoder.fail("unsupported product");
+// Types of A and B, and whether there are sums in binary32 and binary16.
+struct WgmmaType {
+  Type type;
+  Element element;
+  bool has_f32;
+  bool has_f16;
+};
+constexpr std::array kTypes = {
+    WgmmaType{Type::kF16, Element::kF16, true, true},
+    WgmmaType{Type::kBF16, Element::kBF16, true, false},
+    WgmmaType{Type::kTF32, Element::kTF32, true, false},
+    WgmmaType{Type::kE4M3, Element::kE4M3, true, true},
+    WgmmaType{Type::kE5M2, Element::kE5M2, true, true},
+    WgmmaType{Type::kS8, Element::kS8, false, false},
+    WgmmaType{Type::kU8, Element::kU8, false, false},
+};
+
+const WgmmaType& wgmma_type(const Decoder& decoder, Type type) {
+  const auto* const row = std::ranges::find(kTypes, type, &WgmmaType::type);
+  if (row == kTypes.end()) {
+    decoder.fail("unsupported product");
   }
+  return *row;
+}
+
+// Takes the types of D, A and B.
+void take_types(Decoder& decoder, WgmmaForm& form) {
+  const Type result = decoder.take_type();
+  const WgmmaType& a = wgmma_type(decoder, decoder.take_type());
+  const WgmmaType& b = wgmma_type(decoder, decoder.take_type());
+  const bool is_known = result == Type::kF32   ? a.has_f32
+                        : result == Type::kF16 ? a.has_f16
+                                               : result == Type::kS32 && !is_float(a.element);
+  const bool are_both_bytes = bytes_of(a.element) == 1 && bytes_of(b.element) == 1 &&
+                              is_float(a.element) == is_float(b.element);
+  if (!is_known || (a.type != b.type && !are_both_bytes)) {
+    decoder.fail("unsupported product");
+  }
+  form.a = a.element;
+  form.b = b.element;
+  form.accumulator = result == Type::kF32   ? Accumulator::kF32
+                     : result == Type::kF16 ? Accumulator::kF16
+                                            : Accumulator::kS32;
 }
 
 // Takes the shape .m64nNkK and returns N.
@@ -304,24 +345,16 @@ bool take_flag(const Decoder& decoder, std::size_t index, std::int64_t first, st
 void decode_product(Decoder& decoder) {
   Op& op = decoder.op();
   WgmmaForm form;
-  const Type result = decoder.take_type();
-  const Type a = decoder.take_type();
-  const Type b = decoder.take_type();
-  form.a = element_of(decoder, a);
-  form.b = element_of(decoder, b);
-  const bool is_known = is_float(form.a) ? result == Type::kF32 && is_float(form.b)
-                                         : result == Type::kS32 && !is_float(form.b);
-  if (!is_known || (a != b && bytes_of(form.a) + bytes_of(form.b) != 2)) {
-    decoder.fail("unsupported product");
-  }
+  take_types(decoder, form);
   form.columns = take_columns(decoder, form.depth());
   if (!is_float(form.a) && form.columns > 32 && form.columns % 16 != 0) {
     decoder.fail("unsupported shape for integers");
   }
+  form.is_saturating = !is_float(form.a) && decoder.take("satfinite");
   form.is_a_in_registers = decoder.operand(1).kind == syntax::OperandKind::kVector;
   // Operands: d, a, b, scale-d; for floats scale-a and scale-b; for 16-bit floats trans-a, if A has
   // a descriptor, and trans-b.
-  const std::size_t transposes = bytes_of(form.a) == 1    ? 0
+  const std::size_t transposes = bytes_of(form.a) != 2    ? 0
                                  : form.is_a_in_registers ? std::size_t{1}
                                                           : std::size_t{2};
   decoder.expect_operands((is_float(form.a) ? 6 : 4) + transposes);
@@ -332,8 +365,13 @@ void decode_product(Decoder& decoder) {
   form.is_a_k_major = transposes < 2 || !take_flag(decoder, 6, 0, 1);
   form.is_b_k_major = transposes < 1 || !take_flag(decoder, 5 + transposes, 0, 1);
   for (const syntax::Operand& part : decoder.parts(0, form.accumulators())) {
-    decoder.add_result(part, bits_of(result));
+    decoder.add_result(part, 32);
   }
+  form.sums = &fragment_of({.kind = FragmentKind::kSums,
+                            .lines = kRowsPerWarp,
+                            .width = static_cast<std::uint16_t>(form.columns),
+                            .is_wide = true});
+  form.a_registers = &fragment_of({.lines = kRowsPerWarp, .width = kWordsOfLine, .is_wide = true});
   if (form.is_a_in_registers) {
     for (const syntax::Operand& part : decoder.parts(1, kRegistersForA)) {
       op.list.push_back(decoder.destination(part, 32));

@@ -115,6 +115,10 @@ void decode_call(Decoder& decoder,
 
 }  // namespace
 
+const Call& Decoder::call() const {
+  return layout_.shared().program().calls[static_cast<std::size_t>(op_.target)];
+}
+
 bool decode_control(Decoder& decoder,
                     const std::map<std::string, std::int32_t, std::less<>>& functions,
                     FindOperation find_operation) {

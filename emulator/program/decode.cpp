@@ -20,20 +20,6 @@ namespace {
 
 using syntax::Operand;
 using syntax::OperandKind;
-using syntax::Space;
-
-bool is_special_register(std::string_view name) {
-  constexpr std::array<std::string_view, 4> kNumbers = {"%laneid", "%warpid", "%cluster_ctarank",
-                                                        "%cluster_nctarank"};
-  constexpr std::array<std::string_view, 8> kTriples = {
-      "%tid",       "%ntid",       "%ctaid",         "%nctaid",
-      "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid"};
-  if (std::ranges::find(kNumbers, name) != kNumbers.end()) {
-    return true;
-  }
-  return (name.ends_with(".x") || name.ends_with(".y") || name.ends_with(".z")) &&
-         std::ranges::find(kTriples, name.substr(0, name.size() - 2)) != kTriples.end();
-}
 
 }  // namespace
 
@@ -176,10 +162,7 @@ Slot Decoder::source(const Operand& operand, Type type) const {
       }
       return layout_.slot_of(operand.index);
     case OperandKind::kSpecial:
-      if (!is_special_register(operand.name) || bits != 32) {
-        fail(fmt::format("unsupported special register {}", operand.name));
-      }
-      return layout_.special(operand.name, 32);
+      return special(operand, bits);
     case OperandKind::kInteger:
       if (is_float(type)) {
         fail("an integer constant cannot be used as a float");
@@ -211,11 +194,19 @@ Slot Decoder::source(const Operand& operand, Type type) const {
                                      bits);
       }
       return layout_.constant(place->address + static_cast<std::uint64_t>(operand.offset), bits,
-                              place->space == Space::kShared);
+                              place->space == syntax::Space::kShared);
     }
     default:
       fail("unsupported operand");
   }
+}
+
+Slot Decoder::special(const Operand& operand, int bits) const {
+  const auto name = find_special_register(operand.name);
+  if (!name || bits > name->bits || (bits == 1) != (name->bits == 1)) {
+    fail(fmt::format("unsupported special register {}", operand.name));
+  }
+  return layout_.special(*name, bits);
 }
 
 Slot Decoder::destination(const Operand& operand, int bits) const {
@@ -234,6 +225,9 @@ Slot Decoder::predicate(const Operand& operand, bool& is_negated) const {
   }
   if (operand.kind == OperandKind::kInteger) {
     return layout_.constant(operand.bits != 0 ? 1 : 0, 1);
+  }
+  if (operand.kind == OperandKind::kSpecial) {
+    return special(operand, 1);
   }
   fail("expected a predicate");
 }

@@ -29,6 +29,8 @@ class Decoder {
   [[nodiscard]] const syntax::Instruction& instruction() const { return instruction_; }
   /// Layout of the function that is decoded.
   [[nodiscard]] Layout& layout() { return layout_; }
+  /// The call that the operation makes.
+  [[nodiscard]] const Call& call() const;
   [[noreturn]] void fail(std::string_view reason) const;
 
   /// Takes a modifier, at any position; true if it was present.
@@ -106,6 +108,7 @@ class Decoder {
   [[nodiscard]] std::uint8_t small_immediate(std::size_t index) const;
 
  private:
+  [[nodiscard]] Slot special(const syntax::Operand& operand, int bits) const;
   /// Fails for -r and for a part of a register, r.h1.
   void require_whole(const syntax::Operand& operand) const;
 

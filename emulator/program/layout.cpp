@@ -96,11 +96,11 @@ Slot ProgramLayout::constant(std::uint64_t value, int bits, bool is_shared_addre
   return entry->second;
 }
 
-Slot ProgramLayout::special(const std::string& name, int bits) {
-  const auto [entry, is_new] = specials_.try_emplace(name, kNoSlot);
+Slot ProgramLayout::special(SpecialRegisterName name, int bits) {
+  const auto [entry, is_new] = specials_.try_emplace({name.kind, name.index, bits}, kNoSlot);
   if (is_new) {
     entry->second = allocate_slot(bits);
-    program_.specials.push_back({.slot = entry->second, .name = name});
+    program_.specials.push_back({.slot = entry->second, .bits = bits, .name = name});
   }
   return entry->second;
 }

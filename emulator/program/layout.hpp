@@ -26,7 +26,8 @@ class ProgramLayout {
 
   Slot allocate_slot(int bits);
   Slot constant(std::uint64_t value, int bits, bool is_shared_address);
-  Slot special(const std::string& name, int bits);
+  /// Returns the slot of a special register's lowest bits.
+  Slot special(SpecialRegisterName name, int bits);
   /// Returns the slot of the carry of extended-precision arithmetic, a predicate.
   Slot carry();
   [[nodiscard]] const Place* find_place(const std::string& name) const;
@@ -42,7 +43,7 @@ class ProgramLayout {
   Program& program_;
   Slot carry_ = kNoSlot;
   std::map<std::tuple<int, std::uint64_t, bool>, Slot> constants_;
-  std::map<std::string, Slot> specials_;
+  std::map<std::tuple<SpecialKind, std::uint8_t, int>, Slot> specials_;
   std::map<std::string, Place, std::less<>> places_;
   std::map<std::pair<std::size_t, std::size_t>, Place> shared_places_;
 };
@@ -60,7 +61,7 @@ class Layout {
   Slot constant(std::uint64_t value, int bits, bool is_shared_address = false) {
     return shared_.constant(value, bits, is_shared_address);
   }
-  Slot special(const std::string& name, int bits) { return shared_.special(name, bits); }
+  Slot special(SpecialRegisterName name, int bits) { return shared_.special(name, bits); }
   /// Returns the slot of an address in the function's frame.
   Slot frame_address(std::uint64_t offset, int bits);
   /// Finds the place of a symbol; null if it has none.

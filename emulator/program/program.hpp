@@ -15,6 +15,7 @@
 
 #include "emulator/program/details.hpp"
 #include "emulator/program/lanes.hpp"
+#include "emulator/program/special_registers.hpp"
 #include "emulator/syntax/module.hpp"
 
 namespace emu {
@@ -104,7 +105,8 @@ struct Constant {
 
 struct SpecialRegister {
   Slot slot = kNoSlot;
-  std::string name{};
+  int bits = 0;
+  SpecialRegisterName name{};
 };
 
 /// A variable in shared memory, for findings.

@@ -62,6 +62,14 @@ class LaneReleases {
     return released != 0 && (lanes.value_or(0) & ~released) == 0;
   }
 
+  /// Raises a clock's components of warps to what some of their lanes have released: in global memory
+  /// order is that of the whole warp.
+  void raise_warps(Clock& clock) const {
+    for (const Channel& channel : channels_) {
+      clock.raise(channel.warp, clock.at(channel.actor));
+    }
+  }
+
  private:
   struct Channel {
     Actor warp = 0;

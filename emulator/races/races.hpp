@@ -197,6 +197,15 @@ class ClusterRaces {
                                 bool is_shared) const;
   /// Access that replaces a copy's write after the wait for it: as if the warp had written now.
   [[nodiscard]] Access settled_access(Actor warp, std::uint32_t operation) const;
+  /// Access that replaces a copy's write when an mbarrier counts its end.
+  [[nodiscard]] Access counted_access(Actor warp, std::uint32_t operation,
+                                      const MbarrierSync& mbarrier) const {
+    return {.party = party_of(mbarrier.channel),
+            .epoch = mbarrier.phases + 1,
+            .origin = pack_origin(operation, warp, false)};
+  }
+  /// Releases the end of the reads of a warp's copies at an mbarrier.
+  void release_copies(Actor warp, MbarrierSync& mbarrier);
 
   void arrive(Actor warp, SyncPoint& sync_point);
   /// Releases, of the accesses to shared memory since the warp's lanes synchronised, those of these
@@ -336,13 +345,15 @@ class ClusterRaces {
   [[nodiscard]] const EndedGrids& ended(const Clock& clock) const {
     return run_.ended(grid_, clock.at(kGridWait) != 0);
   }
-  [[nodiscard]] const LaneReleases* lane_releases() const {
-    return lane_releases_.is_empty() ? nullptr : &lane_releases_;
-  }
   [[nodiscard]] std::uint32_t block_of(Actor warp) const { return (warp - 1) / warps_; }
   void release_at(Location& location, Actor warp, Scope scope,
                   const std::shared_ptr<const Order>& order) const;
   void acquire_from(Order& order, const Release& release) const;
+  /// Copies what a release at a location carries.
+  [[nodiscard]] std::shared_ptr<const Order> released_order(Actor warp) const;
+  [[nodiscard]] const LaneReleases* lane_releases() const {
+    return lane_releases_.is_empty() ? nullptr : &lane_releases_;
+  }
   [[nodiscard]] View proxy_view(Actor warp, std::uint32_t operation, Actor channel,
                                 std::uint32_t epoch, bool is_shared) const;
 

@@ -285,6 +285,9 @@ class BodyParser : DeclarationReader {
     operand.name = token.text;
     if (token.text == "_") {
       operand.kind = OperandKind::kSink;
+    } else if (token.text == "WARP_SZ") {
+      operand.kind = OperandKind::kInteger;
+      operand.bits = 32;
     } else if (const int entry = find_register(token.text); entry >= 0) {
       operand.kind = OperandKind::kRegister;
       operand.index = entry;
@@ -360,6 +363,10 @@ class BodyParser : DeclarationReader {
     if (const Name* const name = find_name(operand.index, operand.name); name != nullptr) {
       operand.kind = name->kind;
       operand.index = name->index;
+      if (name->kind == OperandKind::kTargets) {
+        charge_memory(kTargetBytes *
+                      target_lists_[static_cast<std::size_t>(name->index)].labels.size());
+      }
       return;
     }
     operand.index = -1;

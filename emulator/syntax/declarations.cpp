@@ -127,7 +127,8 @@ DeclarationReader::DeclaredType DeclarationReader::read_type() {
     } else if (token.text == ".v2" || token.text == ".v4" || token.text == ".v8") {
       declared.elements = static_cast<std::size_t>(token.text[2] - '0');
     } else if (const auto bits = bits_of_type(token.text); bits && *bits >= 8) {
-      declared.type = find_type(token.text.substr(1));
+      declared.name = token.text.substr(1);
+      declared.type = find_type(declared.name);
       declared.alignment =
           alignment != 0 ? alignment : static_cast<std::size_t>(*bits) / 8 * declared.elements;
       return declared;
@@ -215,10 +216,14 @@ Variable DeclarationReader::read_parameter() {
   const DeclaredType type = read_type();
   parameter.alignment = type.alignment;
   parameter.refusal = type.refusal;
+  parameter.is_pointer = lexer_.peek().text == ".ptr";
   skip_pointer_attributes();
   parameter.name = expect_word();
   if (type.type) {
-    parameter.bytes = size_of(type, read_extents(type), kMaxParameterBytes);
+    const std::vector<std::uint64_t> extents = read_extents(type);
+    parameter.bytes = size_of(type, extents, kMaxParameterBytes);
+    parameter.type = type.name;
+    parameter.is_array = !extents.empty();
   }
   charge_memory(kNameBytes);
   return parameter;

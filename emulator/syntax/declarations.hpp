@@ -44,6 +44,7 @@ class DeclarationReader : public InitialValueReader {
   /// Type of a declaration: ".align 16 .v4 .f32".
   struct DeclaredType {
     std::optional<Type> type{};  // nothing if it is not supported
+    std::string_view name{};     // of the type: "f32"
     std::size_t elements = 1;    // of a vector
     std::size_t alignment = 1;   // the declared one, or the type's own
     std::string refusal{};

@@ -27,5 +27,6 @@ constexpr std::size_t kRegisterBytes = 256;
 constexpr std::size_t kBlockBytes = 512;
 constexpr std::size_t kFunctionBytes = 1024;
 constexpr std::size_t kNameBytes = 256;
+constexpr std::size_t kTargetBytes = 64;  // of each target of a branch to one of many
 
 }  // namespace emu::syntax

@@ -89,6 +89,9 @@ struct Variable {
   std::size_t offset = 0;            // offset of a parameter in its space; the index of a register
   std::vector<std::byte> initial{};  // initial value of a global variable; empty: zeros
   std::vector<Relocation> relocations{};
+  std::string type{};  // of an element: "u64"
+  bool is_array = false;
+  bool is_pointer = false;  // a parameter with .ptr
   std::string refusal{};  // why a kernel that uses the variable is refused; empty: it is supported
 };
 

@@ -98,8 +98,9 @@ std::string Mismatch::text() const {
                                 : fmt::format("; the largest difference is {:.6g}", largest_error));
 }
 
-Emulation::Emulation(const std::filesystem::path& ptx, LaunchFile file, const std::string& kernel)
-    : module_(ptx, file.memory.left()), file_(std::move(file)) {
+Emulation::Emulation(const std::filesystem::path& ptx, LaunchFile file, const std::string& kernel,
+                     const std::string& name)
+    : module_(ptx, file.memory.left(), name), file_(std::move(file)) {
   take_memory("the PTX file", module_.device().host_bytes());
   for (Buffer& buffer : file_.buffers) {
     const std::size_t bytes = bytes_of(buffer.type, buffer.shape);
@@ -287,7 +288,9 @@ ScheduleReport Emulation::run(const ScheduleOptions& options) const {
       report.shown = outcome;
     }
     if (!is_clean) {
-      outcome.written.clear();  // only the shown schedule keeps its buffers
+      // Only the shown schedule keeps its buffers and what it printed.
+      outcome.written.clear();
+      outcome.report.printed.clear();
       report.failed.push_back(std::move(outcome));
     }
   };

@@ -61,7 +61,9 @@ class Module {
  public:
   /// Kernels are decoded when they are needed. Throws fovea::Error if the file is not PTX, with the
   /// line, or if it takes more memory than allowed.
-  explicit Module(const std::filesystem::path& path, std::size_t max_memory = kMaxMemory);
+  /// Messages call the file `name`, if one is given.
+  explicit Module(const std::filesystem::path& path, std::size_t max_memory = kMaxMemory,
+                  const std::string& name = "");
 
   [[nodiscard]] const std::vector<emu::KernelHandle>& kernels() const { return kernels_; }
   /// Finds a kernel by its name in the PTX or in C++ ("ns::saxpy"); template arguments may be
@@ -97,9 +99,11 @@ using emu::source_name;
 
 class Emulation {
  public:
-  /// `kernel` is the name of the kernel for launches that do not name one. Throws fovea::Error,
-  /// which names the field of the launch file, if a launch does not match its kernel.
-  Emulation(const std::filesystem::path& ptx, LaunchFile file, const std::string& kernel);
+  /// `kernel` is the name of the kernel for launches that do not name one. Messages call the file
+  /// `name`, if one is given. Throws fovea::Error, which names the field of the launch file, if a
+  /// launch does not match its kernel.
+  Emulation(const std::filesystem::path& ptx, LaunchFile file, const std::string& kernel,
+            const std::string& name = "");
 
   /// Runs each schedule on its own memory, initialised from the launch file, so that the result for
   /// a seed does not depend on other schedules. Throws fovea::Error if a launch is invalid.

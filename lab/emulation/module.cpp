@@ -6,10 +6,10 @@
 
 #include "core/error.hpp"
 #include "fovea_emulator/error.hpp"
-#include "io/file.hpp"
 #include "io/nearest.hpp"
 #include "io/text.hpp"
 #include "lab/emulation/emulation.hpp"
+#include "lab/emulation/ptx_file.hpp"
 
 namespace fovea::emulation {
 namespace {
@@ -47,9 +47,9 @@ bool is_called(const std::string& kernel, const std::string& name) {
          name == plain.substr(0, plain.find('<'));
 }
 
-Module::Module(const std::filesystem::path& path, std::size_t max_memory)
-    : name_(io::escape(path.native())) {
-  const std::string text = io::read_small_file(path, std::min(kMaxPtxBytes, max_memory));
+Module::Module(const std::filesystem::path& path, std::size_t max_memory, const std::string& name)
+    : name_(io::escape(name.empty() ? path.native() : name)) {
+  const std::string text = read_ptx(path, std::min(kMaxPtxBytes, max_memory));
   try {
     kernels_ = device_.load(text, max_memory - text.size(), emu::Decode::kAtLaunch);
   } catch (const emu::TooLarge& error) {

@@ -184,3 +184,43 @@ def test_strides_of_a_tensor_map_do_not_wrap(emulate):
     launch["launch"]["arguments"][0] = {"tensor_map": {"buffer": "x", "dims": [1 << 32, 1 << 32, 4], "box": [4, 1, 1]}}
     message = emulate(PLAIN, launch, code=2)
     assert '"strides" is required' in message
+
+
+# What a kernel does without end: it prints, calls itself, and takes memory on its stack.
+FUNCTIONS = """
+.extern .func (.param .b32 count) vprintf(.param .b64 format, .param .b64 values);
+.global .align 1 .b8 text[3] = {37, 115, 0};
+.func (.param .b32 result) deeper(.param .b32 n)
+{
+  .param .b32 a, b;
+  .reg .b32 %r<3>;
+  ld.param.b32 %r1, [n];
+  st.param.b32 [a], %r1;
+  call (b), deeper, (a);
+  ld.param.b32 %r2, [b];
+  st.param.b32 [result], %r2;
+  ret;
+}
+"""
+PRINT = """
+  .local .align 8 .b64 values[1];
+  .reg .b64 %%v<3>;
+AGAIN:
+  { .param .b64 a, b; .param .b32 c;
+    mov.u64 %%v1, text; mov.u64 %%v2, values; st.local.u64 [%%v2], %%v1; cvta.local.u64 %%v2, %%v2;
+    st.param.b64 [a], %%v1; st.param.b64 [b], %%v2; call (c), vprintf, (a, b); }
+  bra AGAIN;"""
+
+
+def test_kernels_without_end_end(emulate):
+    def found(body, *options):
+        report = emulate((COPY % (body.replace("%%", "%"), "")).replace(HEAD, HEAD + FUNCTIONS), launch_of(ZEROS), "--threads", "1", *options, code=1)  # fmt: skip
+        [finding] = report["found"][0]["findings"]
+        return finding["kind"], report["printed"]
+
+    kind, printed = found(PRINT, "--most-operations", "2000000")
+    assert kind == "no progress"
+    assert printed.startswith("%s%s") and len(printed) <= 2**20 + 100 and "more than 1 MiB is printed" in printed
+    assert found("{ .param .b32 a, b; st.param.b32 [a], 1; call (b), deeper, (a); }")[0] == "out of bounds"
+    kind, _ = found(".reg .b64 %%v<2>;\nAGAIN: mov.u64 %%v0, 4096; alloca.u64 %%v1, %%v0; bra AGAIN;")
+    assert kind == "out of bounds"

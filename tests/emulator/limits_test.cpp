@@ -82,7 +82,16 @@ TEST(LimitsTest, WhatTextMakesIsCounted) {
     blocks += "{}\n";
     instructions += "mov.u32 %r2, 1;\n";
   }
-  for (const std::string& text : {registers, blocks, instructions}) {
+  // Each branch has an edge to each of its targets.
+  std::string branches = "TARGETS: .branchtargets HERE";
+  for (int i = 0; i < 2000; ++i) {
+    branches += ", HERE";
+  }
+  branches += ";\nHERE:\n";
+  for (int i = 0; i < 2000; ++i) {
+    branches += "brx.idx %r2, TARGETS;\n";
+  }
+  for (const std::string& text : {registers, blocks, instructions, branches}) {
     EXPECT_NE(said_of(kernel(text), kMost).find("more than the allowed 64 MiB"), std::string::npos)
         << text.substr(0, 40) << said_of(kernel(text), kMost);
   }
@@ -97,6 +106,7 @@ TEST(LimitsTest, TextInItselfIsBounded) {
               std::string::npos)
         << operand.front();
   }
+  EXPECT_NE(said_of(kernel("mov.u32 %r2, {1;")).find("has no end"), std::string::npos);
   EXPECT_NE(said_of(kernel(many('{') + many('}'))).find("nested blocks"), std::string::npos);
   EXPECT_EQ(said_of(kernel("{ { mov.u32 %r2, -1; } }")), "");
 }

@@ -291,13 +291,15 @@ TEST_F(WgmmaFindingsTest, RefusesWhatItDoesNotKnow) {
     return fmt::format("wgmma.mma_async.sync.aligned.{} {}{};", modifiers, kDescriptors, rest);
   };
   EXPECT_EQ(message(mma("m64n8k32.s32.s8.s8", "")), "");
-  refuses(mma("m64n8k32.satfinite.s32.s8.s8", ""), "unsupported modifier .satfinite");
+  refuses(mma("m64n8k16.satfinite.f32.bf16.bf16", ", 1, 1, 0, 0"),
+          "unsupported modifier .satfinite");
   refuses(mma("m64n8k32.s32.s8.s8", ", 1, 1"), "got 6");
   refuses(mma("m64n8k16.s32.s8.s8", ""), "expected .m64n8k32");
   refuses(mma("m64n264k16.f32.bf16.bf16", ", 1, 1, 0, 0"), "expected .m64n8k16");
   refuses(mma("m64n16k16.f32.bf16.bf16", ", 1, 1, 0, 0"), "must have 8 registers");
   refuses(mma("m64n8k16.f32.bf16.f16", ", 1, 1, 0, 0"), "unsupported product");
-  refuses(mma("m64n8k16.f16.f16.f16", ", 1, 1, 0, 0"), "unsupported product");
+  refuses(mma("m64n8k16.f16.bf16.bf16", ", 1, 1, 0, 0"), "unsupported product");
+  refuses(mma("m64n8k16.f16.f16.f16", ", 1, 1, 0, 0"), "must have 2 registers");
   refuses(mma("m64n8k32.f32.e4m3.s8", ", 1, 1"), "unsupported product");
   refuses(mma("m64n8k8.f32.tf32.tf32", ", 1, 1"), "");
   refuses(mma("m64n8k16.f32.bf16.bf16", ", 0, 1, 0, 0"), "must be 1 or -1");

@@ -23,6 +23,8 @@ struct LaunchConfig {
   /// Programmatic dependent launch: the grid may start when each block of the previous grid of the
   /// run has ended or has executed griddepcontrol.launch_dependents.
   bool is_dependent = false;
+  /// Cooperative launch: all blocks run concurrently, so that they may wait for each other.
+  bool is_cooperative = false;
 };
 
 struct RunOptions {
@@ -87,11 +89,15 @@ inline constexpr std::array kHardwareCustoms = {
     &RunOptions::check_zeroed_accumulators,
 };
 
-/// Offset and size of a parameter in a kernel's parameter space.
+/// A parameter, with its place in a kernel's parameter space.
 struct Parameter {
   std::string name{};
   std::size_t offset = 0;
   std::size_t bytes = 0;
+  std::size_t alignment = 1;
+  std::string type{};       // of an element: "u64"
+  bool is_array = false;    // of elements, as structs are passed
+  bool is_pointer = false;  // the PTX says so (.ptr)
 };
 
 /// A kernel of a loaded module. Valid as long as the device or a copy of it lives.
@@ -99,6 +105,9 @@ struct KernelHandle {
   std::string name{};
   const void* program = nullptr;
   std::vector<Parameter> parameters{};
+  std::array<std::uint32_t, 3> required_threads{};  // .reqntid; zeros: not given
+  std::array<std::uint32_t, 3> required_cluster{};  // .reqnctapercluster; zeros: not given
+  std::uint64_t max_threads = 0;                    // per block (.maxntid); 0: not given
 };
 
 /// A global or constant variable of a loaded module.

@@ -26,6 +26,7 @@ enum class FindingKind : std::uint8_t {
   kRace,              // two accesses to memory that no synchronisation orders
   kNoProxyFence,   // the asynchronous proxy accesses generic writes without a proxy fence between
   kNoTensorFence,  // accesses to tensor memory are ordered, but without tcgen05.fence between
+  kAssertion,      // an assertion of the kernel does not hold
 };
 
 /// Returns the name of a kind, such as "out of bounds".
@@ -94,6 +95,7 @@ struct Report {
   std::vector<Finding> findings{};
   Policy policy = Policy::kUniform;  // policy of the run; never kFromSeed
   std::uint64_t steps = 0;           // number of operations that warps executed
+  std::string printed{};             // text that the kernels have printed, at most 1 MiB
   std::uint64_t ignored = 0;         // number of findings that RunOptions::ignored has left out
   bool has_ended = false;            // all grids have run to their ends
 
