@@ -30,8 +30,7 @@ template <typename Whole, typename Part>
 Lanes lanes_with_part(const Warp& warp, Slot slot, const Vec<Whole>& whole, Lanes lanes,
                       std::size_t part) {
   Lanes valid = 0;
-  const std::uint64_t mask = std::uint64_t{static_cast<Part>(~Part{0})}
-                             << 8 * sizeof(Part) * part;
+  const std::uint64_t mask = std::uint64_t{static_cast<Part>(~Part{0})} << 8 * sizeof(Part) * part;
   for_each_lane(lanes, [&](int lane) {
     const std::uint64_t bits = warp.partial_values.written_bits(slot, lane, whole.lanes[lane]);
     valid |= (bits & mask) == mask ? lane_bit(lane) : 0;
@@ -53,8 +52,9 @@ Outcome run_unpack(Warp& warp, const Op& op, Lanes lanes) {
     for (int i = 0; i < kLanes; ++i) {
       d.lanes[i] = static_cast<Part>(whole.lanes[i] >> (8 * sizeof(Part) * part));
     }
-    warp.write(op.list[part], d, lanes,
-               valid | lanes_with_part<Whole, Part>(warp, op.slots[0], whole, lanes & ~valid, part));
+    warp.write(
+        op.list[part], d, lanes,
+        valid | lanes_with_part<Whole, Part>(warp, op.slots[0], whole, lanes & ~valid, part));
   }
   return Outcome::kDone;
 }
@@ -132,9 +132,8 @@ struct Clock {
   unsigned shift;  // lowest bit that is read
 };
 constexpr std::array kClocks = {
-    Clock{"%clock", 32, 0},        Clock{"%clock_hi", 32, 32},     Clock{"%clock64", 64, 0},
-    Clock{"%globaltimer", 64, 0},  Clock{"%globaltimer_lo", 32, 0},
-    Clock{"%globaltimer_hi", 32, 32},
+    Clock{"%clock", 32, 0},       Clock{"%clock_hi", 32, 32},      Clock{"%clock64", 64, 0},
+    Clock{"%globaltimer", 64, 0}, Clock{"%globaltimer_lo", 32, 0}, Clock{"%globaltimer_hi", 32, 32},
 };
 
 struct ClockPart {
@@ -161,8 +160,8 @@ void decode_mov(Decoder& decoder) {
   decoder.expect_operands(2);
   if (const Clock* const clock = find_clock(decoder.operand(1)); clock != nullptr) {
     if (bits_of(type) != clock->bits || is_float(type)) {
-      decoder.fail(fmt::format("{} must be read into a register of {} bits", clock->name,
-                               clock->bits));
+      decoder.fail(
+          fmt::format("{} must be read into a register of {} bits", clock->name, clock->bits));
     }
     decoder.add(decoder.destination(0, clock->bits));
     decoder.op().details.set(ClockPart{.shift = clock->shift});

@@ -31,10 +31,9 @@ LOADS:
   {}
 DONE:)",
                                          load);
-    const Report report =
-        run(kernel(body, kVariables), put(std::vector<std::uint32_t>(64)),
-            LaunchConfig{.block = {64, 1, 1}, .dynamic_shared_bytes = 64},
-            {.seed = 1, .policy = Policy::kUniform});
+    const Report report = run(kernel(body, kVariables), put(std::vector<std::uint32_t>(64)),
+                              LaunchConfig{.block = {64, 1, 1}, .dynamic_shared_bytes = 64},
+                              {.seed = 1, .policy = Policy::kUniform});
     EXPECT_EQ(report.findings.size(), 1U);
     const std::string place = report.findings.empty() ? "" : report.findings[0].place;
     EXPECT_TRUE(report.findings.empty() ||
