@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "cli/commands.hpp"
-#include "cli/emulate_source.hpp"
 #include "cli/emulate_program.hpp"
+#include "cli/emulate_source.hpp"
 #include "cli/outputs.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
@@ -145,8 +145,8 @@ void print_outcome(const EmulateArguments& arguments, const emulation::Outcome& 
                            emu::name_of(outcome.report.policy));
 }
 
-/// Prints what the kernels of the shown schedule have printed, without control characters other than
-/// ends of lines and tabulators.
+/// Prints what the kernels of the shown schedule have printed, without control characters other
+/// than ends of lines and tabulators.
 void print_text_of_kernels(std::string_view text) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find_first_of("\n\t"), text.size());
@@ -186,12 +186,11 @@ int emulate(const EmulateArguments& arguments, const KernelSource& source, int t
   }
   const emulation::Emulation emulation(source.ptx(), std::move(launch), arguments.kernel,
                                        source.name());
-  emulation::ScheduleOptions options{
-      .first_seed = arguments.seed,
-      .count = arguments.schedules,
-      .all = arguments.all,
-      .threads = threads,
-      .run = run_options(arguments)};
+  emulation::ScheduleOptions options{.first_seed = arguments.seed,
+                                     .count = arguments.schedules,
+                                     .all = arguments.all,
+                                     .threads = threads,
+                                     .run = run_options(arguments)};
   std::optional<emulation::TraceFile> trace;
   if (!arguments.trace.empty()) {
     trace.emplace(arguments.trace);
@@ -299,9 +298,10 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
            "Print a launch file for the kernel, with the parameters and sizes that the PTX has");
   add_repeated(command, "--nvcc-flag", "FLAG", arguments.compiler_flags,
                "Flag for nvcc, which compiles a source whose name ends in .cu: --nvcc-flag=-DN=3");
-  add_text(command, "--kernel", "KERNEL", arguments.kernel,
-           "Kernel for launches that name none, by its name in C++ or in the PTX; of a program, the "
-           "kernel that runs in --schedules");
+  add_text(
+      command, "--kernel", "KERNEL", arguments.kernel,
+      "Kernel for launches that name none, by its name in C++ or in the PTX; of a program, the "
+      "kernel that runs in --schedules");
   CLI::Option* const schedules =
       add_integer(command, "--schedules", {1, 1'000'000'000}, arguments.schedules,
                   "Number of schedules to run in parallel, with consecutive seeds from --seed on");
@@ -315,8 +315,7 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
   add_integers(command, "--launch-number", {1}, arguments.launches,
                "Launches of a program, counted from 1, that run in --schedules; others run once");
   begin_group(command, kComputeGroup);
-  add_choice(command, "--arch", {"sm_90a", "sm_100a"}, arguments.arch,
-             "GPU that a program finds");
+  add_choice(command, "--arch", {"sm_90a", "sm_100a"}, arguments.arch, "GPU that a program finds");
   add_integer(
       command, "--resident-blocks", {1, 1 << 20}, arguments.resident_blocks,
       "Blocks of a grid that run at the same time; the blocks of a cluster always run together");
@@ -348,14 +347,15 @@ void add_emulate(CLI::App& app, Run& run) {
   CLI::App* const command =
       app.add_subcommand("emulate", "Run CUDA kernels on the CPU and report errors in them");
   add_options(*command, *arguments);
-  explain(*command,
-          {"docs/emulator.md describes the launch file and the model of the GPU.",
-           "Exit codes: 0 no findings, 1 findings, 2 the kernels cannot be run; with a program and no "
-           "findings, the program's own."},
-          {"fovea emulate -- ./program --its-option", "fovea emulate saxpy.ptx",
-           "fovea emulate saxpy.ptx --template", "fovea emulate saxpy.ptx --launch launch.json",
-           "fovea emulate saxpy.ptx --launch launch.json --schedules 100 --json",
-           "fovea emulate saxpy.ptx --launch launch.json --seed 7 --trace trace.txt"});
+  explain(
+      *command,
+      {"docs/emulator.md describes the launch file and the model of the GPU.",
+       "Exit codes: 0 no findings, 1 findings, 2 the kernels cannot be run; with a program and no "
+       "findings, the program's own."},
+      {"fovea emulate -- ./program --its-option", "fovea emulate saxpy.ptx",
+       "fovea emulate saxpy.ptx --template", "fovea emulate saxpy.ptx --launch launch.json",
+       "fovea emulate saxpy.ptx --launch launch.json --schedules 100 --json",
+       "fovea emulate saxpy.ptx --launch launch.json --seed 7 --trace trace.txt"});
   command->callback([arguments, command, &run] {
     if (!arguments->program.empty()) {
       throw CLI::ValidationError("a program and its arguments must be written after --");

@@ -18,7 +18,8 @@ std::string count_text(std::uint64_t count, const char* noun) {
 void print_summary(const programs::ProgramResult& result) {
   const programs::JournalSummary& summary = result.summary;
   if (summary.launches == 0 && summary.refusals.empty()) {
-    say("the program has launched no kernel by the shared CUDA runtime or driver; one that contains "
+    say("the program has launched no kernel by the shared CUDA runtime or driver; one that "
+        "contains "
         "the static runtime is built with nvcc -cudart shared");
     return;
   }
@@ -29,8 +30,7 @@ void print_summary(const programs::ProgramResult& result) {
   say(fmt::format("{} of {} ran in {}: {} operations in {:.2f} s",
                   summary.launches == 1 ? "1 launch" : fmt::format("{} launches", summary.launches),
                   count_text(summary.kernels.size(), "kernel"),
-                  count_text(summary.schedules, "schedule"), summary.operations,
-                  summary.seconds));
+                  count_text(summary.schedules, "schedule"), summary.operations, summary.seconds));
   if (summary.findings.empty() && summary.refusals.empty()) {
     say("no findings");
   }

@@ -69,9 +69,8 @@ const Program& program_of(const KernelHandle& handle) {
     const std::scoped_lock memory_lock(module.memory_mutex);
     const std::size_t before = module.memory.bytes();
     try {
-      kernel.program = std::make_unique<const Program>(decode(module.module, *kernel.function,
-                                                              module.addresses, &find_operation,
-                                                              module.memory));
+      kernel.program = std::make_unique<const Program>(decode(
+          module.module, *kernel.function, module.addresses, &find_operation, module.memory));
     } catch (...) {
       module.memory.return_to(before);
       throw;
@@ -256,8 +255,8 @@ std::uint64_t Device::allocate(std::size_t bytes) {
 
 void Device::allocate_at(std::uint64_t address, std::size_t bytes) {
   if (address < kFirstGlobalAddress || !impl_->memory.allocate_at(address, bytes)) {
-    throw Error(fmt::format("cannot allocate {} bytes at {:#x}: other memory is there", bytes,
-                            address));
+    throw Error(
+        fmt::format("cannot allocate {} bytes at {:#x}: other memory is there", bytes, address));
   }
 }
 
@@ -357,8 +356,8 @@ KernelInfo Device::info(const KernelHandle& kernel) const {
   const std::uint64_t required = product(function.required_threads);
   return {.static_shared_bytes = program.static_shared_bytes,
           .local_bytes = program.local_bytes,
-          .max_threads = static_cast<std::uint32_t>(
-              required != 0 ? required : product(function.max_threads)),
+          .max_threads =
+              static_cast<std::uint32_t>(required != 0 ? required : product(function.max_threads)),
           .max_registers = static_cast<std::uint32_t>(function.max_registers),
           .cluster = function.required_cluster};
 }
@@ -392,9 +391,10 @@ std::size_t Device::host_bytes_of_run(std::span<const Launch> launches,
 Report Device::run(std::span<const Launch> launches, const RunOptions& options) {
   std::mt19937_64 random(options.seed);
   std::deque<Grid> grids;
-  races::RunRaces races(options.check_tensor_fences, std::ranges::any_of(launches, [](const Launch& launch) {
-                          return static_cast<const Program*>(launch.kernel.program)->orders_clusters;
-                        }));
+  races::RunRaces races(
+      options.check_tensor_fences, std::ranges::any_of(launches, [](const Launch& launch) {
+        return static_cast<const Program*>(launch.kernel.program)->orders_clusters;
+      }));
   impl_->memory.clear_shadows();
   Tracer tracer(options.trace, &passes_of_access);
   Printed printed;

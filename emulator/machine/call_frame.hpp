@@ -13,9 +13,9 @@ namespace emu {
 
 struct CallFrame {
   const Call* call = nullptr;
-  std::int32_t function = 0;  // number in Program::functions
-  const CallFrame* caller = nullptr;  // frame of the split that waits; null: the kernel
-  std::array<std::size_t, kLanes> base{};     // address of the frame in each lane's local memory
+  std::int32_t function = 0;               // number in Program::functions
+  const CallFrame* caller = nullptr;       // frame of the split that waits; null: the kernel
+  std::array<std::size_t, kLanes> base{};  // address of the frame in each lane's local memory
   std::array<std::size_t, kLanes> previous_top{};
   /// Lanes that have called the function from within itself, and what its registers held.
   Lanes saved_lanes = 0;

@@ -60,12 +60,12 @@ void Warp::branch_indirectly(const Op& op, Lanes lanes) {
   const std::vector<std::int32_t>& targets =
       block_.grid().program->branch_targets[static_cast<std::size_t>(op.target)];
   std::vector<Way> ways;
-  const auto add = [&](std::int32_t operation, Lanes some) {
+  const auto add = [&](std::int32_t operation, Lanes taken) {
     const auto way = std::ranges::find(ways, operation, &Way::operation);
     if (way != ways.end()) {
-      way->lanes |= some;
+      way->lanes |= taken;
     } else {
-      ways.push_back({operation, some});
+      ways.push_back({operation, taken});
     }
   };
   for_each_lane(lanes, [&](int lane) {
@@ -87,8 +87,7 @@ void Warp::branch_indirectly(const Op& op, Lanes lanes) {
   }
 }
 
-std::int32_t Warp::called_function(const Op& op, const Call& call, Lanes lanes,
-                                   Lanes& same) const {
+std::int32_t Warp::called_function(const Op& op, const Call& call, Lanes lanes, Lanes& same) const {
   same = lanes;
   if (call.function >= 0) {
     return call.function;
@@ -111,8 +110,8 @@ std::int32_t Warp::called_function(const Op& op, const Call& call, Lanes lanes,
   if (!has_sizes(call.arguments, function.parameters) ||
       !has_sizes(call.results, function.results)) {
     stop(FindingKind::kIllegalOperand, op, same,
-         fmt::format("the function at {:#x}, {}, has parameters or results of other sizes",
-                     address, function.function->name));
+         fmt::format("the function at {:#x}, {}, has parameters or results of other sizes", address,
+                     function.function->name));
   }
   return number->second;
 }
@@ -133,19 +132,19 @@ void Warp::call(const Op& op, Lanes lanes) {
     const std::int32_t number = called_function(op, call, lanes, same);
     lanes &= ~same;
     ++splits_[caller].awaited_splits;
-    current_ = add_split({.operation = program.functions[static_cast<std::size_t>(number)].entry,
-                          .lanes = same,
-                          .parent = static_cast<std::int32_t>(caller),
-                          .fragment = same == all ? whole : create_fragment(whole),
-                          .frame = push_frame(op, call, number, splits_[caller].frame.get(), same)});
+    current_ =
+        add_split({.operation = program.functions[static_cast<std::size_t>(number)].entry,
+                   .lanes = same,
+                   .parent = static_cast<std::int32_t>(caller),
+                   .fragment = same == all ? whole : create_fragment(whole),
+                   .frame = push_frame(op, call, number, splits_[caller].frame.get(), same)});
   }
 }
 
 std::shared_ptr<const CallFrame> Warp::push_frame(const Op& op, const Call& call,
-                                                  std::int32_t number,
-                                                  const CallFrame* caller, Lanes lanes) {
-  const FunctionCode& function =
-      block_.grid().program->functions[static_cast<std::size_t>(number)];
+                                                  std::int32_t number, const CallFrame* caller,
+                                                  Lanes lanes) {
+  const FunctionCode& function = block_.grid().program->functions[static_cast<std::size_t>(number)];
   auto frame = std::make_shared<CallFrame>();
   frame->call = &call;
   frame->function = number;
@@ -165,14 +164,11 @@ std::shared_ptr<const CallFrame> Warp::push_frame(const Op& op, const Call& call
   for (const PassedValue& argument : call.arguments) {
     arguments.push_back(read_passed(argument, frame->caller, lanes));
   }
-  for_each_saved(function, [&](Slot slot, int /*bits*/) {
-    set_valid(slot, valid(slot) & ~lanes);
-  });
+  for_each_saved(function, [&](Slot slot, int /*bits*/) { set_valid(slot, valid(slot) & ~lanes); });
   for (const FrameAddress& address : function.addresses) {
     Vec<std::uint64_t> values{};
-    for_each_lane(lanes, [&](int lane) {
-      values.lanes[lane] = base_of(frame.get(), lane) + address.offset;
-    });
+    for_each_lane(
+        lanes, [&](int lane) { values.lanes[lane] = base_of(frame.get(), lane) + address.offset; });
     if (address.bits == 64) {
       write(address.slot, values, lanes, lanes);
     } else {
@@ -211,8 +207,7 @@ void Warp::grow_stack(const Op& op, const FunctionCode& function, CallFrame& fra
     const auto i = static_cast<std::size_t>(lane);
     frame.previous_top.at(i) = local_.top(lane);
     frame.base.at(i) = syntax::align_up(local_.top(lane), alignment);
-    const std::size_t top =
-        frame.base.at(i) + stack_bytes(function);
+    const std::size_t top = frame.base.at(i) + stack_bytes(function);
     if (top > syntax::kMaxLocalBytes) {
       stop(FindingKind::kOutOfBounds, op, lane_bit(lane),
            fmt::format("the stack overflows: with the call of {} the thread needs {} bytes of "
@@ -269,10 +264,10 @@ void Warp::restore_registers(const FunctionCode& function, const CallFrame& fram
     } else {
       const auto bytes = static_cast<std::size_t>(bits) / 8;
       for_each_lane(lanes, [&](int lane) {
-        std::memcpy(register_bytes(slot, bytes, lane),
-                    reinterpret_cast<const std::byte*>(values) +
-                        bytes * static_cast<std::size_t>(lane),
-                    bytes);
+        std::memcpy(
+            register_bytes(slot, bytes, lane),
+            reinterpret_cast<const std::byte*>(values) + bytes * static_cast<std::size_t>(lane),
+            bytes);
       });
     }
     saved += saved_words(bits);
@@ -302,16 +297,17 @@ Warp::PassedBytes Warp::read_passed(const PassedValue& value, const CallFrame* f
   return passed;
 }
 
-void Warp::write_passed(const PassedValue& value, const CallFrame* frame,
-                        const PassedBytes& passed, Lanes lanes) {
+void Warp::write_passed(const PassedValue& value, const CallFrame* frame, const PassedBytes& passed,
+                        Lanes lanes) {
   for_each_lane(lanes, [&](int lane) {
     const std::size_t first = value.bytes * static_cast<std::size_t>(lane);
     if (value.slot != kNoSlot) {
       std::memcpy(register_bytes(value.slot, value.bytes, lane), &passed.bytes[first], value.bytes);
-      const bool is_valid = std::all_of(&passed.is_written[first],
-                                        &passed.is_written[first] + value.bytes,
-                                        [](std::uint8_t is) { return is != 0; });
-      set_valid(value.slot, (valid(value.slot) & ~lane_bit(lane)) | (is_valid ? lane_bit(lane) : 0));
+      const bool is_valid =
+          std::all_of(&passed.is_written[first], &passed.is_written[first] + value.bytes,
+                      [](std::uint8_t is) { return is != 0; });
+      set_valid(value.slot,
+                (valid(value.slot) & ~lane_bit(lane)) | (is_valid ? lane_bit(lane) : 0));
     } else {
       const std::uint64_t address = base_of(frame, lane) + value.offset;
       std::memcpy(local_.byte(lane, address), &passed.bytes[first], value.bytes);

@@ -10,9 +10,9 @@
 namespace emu {
 namespace {
 
-// As a Hopper has them.
+// Numbers of a Hopper.
 constexpr std::uint32_t kMultiprocessors = 132;
-constexpr std::uint32_t kMaxWarps = 64;  // of a multiprocessor
+constexpr std::uint32_t kMaxWarps = 64;   // of a multiprocessor
 constexpr std::size_t kSharedUnit = 128;  // in which shared memory is allocated
 
 std::uint32_t thread_index(const Grid& grid, std::uint32_t thread, std::size_t axis) {

@@ -275,9 +275,8 @@ void Warp::diverge(const Op& op, std::span<const Way> ways) {
 
 std::size_t Warp::add_split(Split split) {
   if (splits_.size() >= searched_splits_) {
-    const auto ended = std::ranges::find_if(splits_, [&](const Split& other) {
-      return other.lanes == 0 && other.awaited_splits == 0;
-    });
+    const auto ended = std::ranges::find_if(
+        splits_, [&](const Split& other) { return other.lanes == 0 && other.awaited_splits == 0; });
     if (ended != splits_.end()) {
       *ended = std::move(split);
       return static_cast<std::size_t>(ended - splits_.begin());

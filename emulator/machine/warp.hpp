@@ -191,7 +191,8 @@ class Warp {
   void set_valid(Slot slot, Lanes valid) { register_file_[slot - kHeaderWords] = valid; }
 
   [[nodiscard]] LocalMemory& local() { return local_; }
-  /// Address in local memory of the frame of the function that a lane of the current split executes.
+  /// Address in local memory of the frame of the function that a lane of the current split
+  /// executes.
   [[nodiscard]] std::size_t frame_base(int lane) {
     const CallFrame* const frame = current().frame.get();
     return frame == nullptr ? 0 : frame->base[static_cast<std::size_t>(lane)];

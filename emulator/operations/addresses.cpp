@@ -1,12 +1,13 @@
-// Conversions between generic addresses and those of a space, and questions about them: cvta, isspacep.
+// Conversions between generic addresses and those of a space, and questions about them: cvta,
+// isspacep.
 #include <array>
 #include <cstdint>
 #include <utility>
 
+#include "emulator/machine/block.hpp"
 #include "emulator/operations/lane_wise.hpp"
 #include "emulator/operations/memory.hpp"
 #include "emulator/operations/operations.hpp"
-#include "emulator/machine/block.hpp"
 #include "emulator/program/address_space.hpp"
 
 namespace emu {
@@ -82,8 +83,7 @@ bool is_in_space(Warp& warp, QueriedSpace space, std::uint64_t address) {
     case QueriedSpace::kConstant:
       break;
   }
-  if (is_shared || is_in_window(address, kLocalWindow) ||
-      is_in_window(address, kParameterWindow)) {
+  if (is_shared || is_in_window(address, kLocalWindow) || is_in_window(address, kParameterWindow)) {
     return false;
   }
   const Allocation* const allocation = warp.block().grid().memory.find(address, 1);
@@ -114,8 +114,8 @@ void decode_isspacep(Decoder& decoder) {
       std::pair<std::string_view, QueriedSpace>{"param", QueriedSpace::kParameter},
       std::pair<std::string_view, QueriedSpace>{"param::entry", QueriedSpace::kParameter},
       std::pair<std::string_view, QueriedSpace>{"const", QueriedSpace::kConstant}};
-  const auto* const space = std::ranges::find_if(
-      kSpaces, [&](const auto& row) { return decoder.take(row.first); });
+  const auto* const space =
+      std::ranges::find_if(kSpaces, [&](const auto& row) { return decoder.take(row.first); });
   if (space == kSpaces.end()) {
     decoder.fail("expected a space");
   }

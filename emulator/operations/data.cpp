@@ -93,9 +93,8 @@ void decode_vector_move(Decoder& decoder, Type type) {
     if (is_unpack && part.kind == syntax::OperandKind::kSink) {
       decoder.op().list.push_back(kNoSlot);
     } else {
-      decoder.op().list.push_back(is_unpack
-                                      ? decoder.destination(part, move->part_bits)
-                                      : decoder.source(part, bit_type(move->part_bits)));
+      decoder.op().list.push_back(is_unpack ? decoder.destination(part, move->part_bits)
+                                            : decoder.source(part, bit_type(move->part_bits)));
     }
   }
   decoder.op().code = is_unpack ? move->unpack : move->pack;
@@ -108,9 +107,8 @@ struct Clock {
   unsigned shift;  // lowest bit that is read
 };
 constexpr std::array kClocks = {
-    Clock{"%clock", 32, 0},        Clock{"%clock_hi", 32, 32},     Clock{"%clock64", 64, 0},
-    Clock{"%globaltimer", 64, 0},  Clock{"%globaltimer_lo", 32, 0},
-    Clock{"%globaltimer_hi", 32, 32},
+    Clock{"%clock", 32, 0},       Clock{"%clock_hi", 32, 32},      Clock{"%clock64", 64, 0},
+    Clock{"%globaltimer", 64, 0}, Clock{"%globaltimer_lo", 32, 0}, Clock{"%globaltimer_hi", 32, 32},
 };
 
 struct ClockPart {
@@ -137,8 +135,8 @@ void decode_mov(Decoder& decoder) {
   decoder.expect_operands(2);
   if (const Clock* const clock = find_clock(decoder.operand(1)); clock != nullptr) {
     if (bits_of(type) != clock->bits || is_float(type)) {
-      decoder.fail(fmt::format("{} must be read into a register of {} bits", clock->name,
-                               clock->bits));
+      decoder.fail(
+          fmt::format("{} must be read into a register of {} bits", clock->name, clock->bits));
     }
     decoder.add(decoder.destination(0, clock->bits));
     decoder.op().details.set(ClockPart{.shift = clock->shift});

@@ -57,8 +57,8 @@ Outcome run_discard(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(discard.address.slot, op, lanes, "the address");
   Accesses accesses(warp, op, lanes);
   for_each_lane(lanes, [&](int lane) {
-    const Memory memory = resolve(warp, op, lane, discard.space,
-                                  address_of(warp, discard.address, lane), kLineBytes);
+    const Memory memory =
+        resolve(warp, op, lane, discard.space, address_of(warp, discard.address, lane), kLineBytes);
     accesses.add(memory, kLineBytes);
     memory.set_written(0, kLineBytes, false);
   });
@@ -94,8 +94,8 @@ void decode_createpolicy(Decoder& decoder) {
     } else {
       decoder.require("fractional");
     }
-    decoder.take_one_of({"L2::evict_last", "L2::evict_normal", "L2::evict_first",
-                         "L2::evict_unchanged"});
+    decoder.take_one_of(
+        {"L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged"});
     decoder.take_any_of({"L2::evict_first", "L2::evict_unchanged"});
     decoder.expect_operands(is_range ? 4 : 1, is_range ? 4 : 2);
     decoder.add(decoder.destination(0, 64));

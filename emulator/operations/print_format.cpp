@@ -71,7 +71,8 @@ class Formatter {
   [[nodiscard]] char peek() const { return position_ < format_.size() ? format_[position_] : '\0'; }
 
   static bool is_known(char type) {
-    return type != '\0' && std::string_view("diouxXcspfFeEgGaA").find(type) != std::string_view::npos;
+    return type != '\0' &&
+           std::string_view("diouxXcspfFeEgGaA").find(type) != std::string_view::npos;
   }
 
   Conversion read() {
@@ -150,9 +151,7 @@ class Formatter {
     return conversion.flags.find('-') != std::string::npos ? text + blanks : blanks + text;
   }
 
-  static bool is_wide(std::string_view length) {
-    return !length.empty() && length.front() != 'h';
-  }
+  static bool is_wide(std::string_view length) { return !length.empty() && length.front() != 'h'; }
 
   long long next_signed(std::string_view length) {
     if (is_wide(length)) {

@@ -17,8 +17,8 @@ struct PrintSource {
   std::function<std::string(std::uint64_t address)> string_at{};
 };
 
-/// Formats the values; returns the number of conversions in `count`. Ends behind the conversion with
-/// which the text has more than `max_bytes`.
+/// Formats the values; returns the number of conversions in `count`. Ends behind the conversion
+/// with which the text has more than `max_bytes`.
 std::string format_print(std::string_view format, const PrintSource& source, std::size_t max_bytes,
                          int& count);
 

@@ -46,8 +46,8 @@ void decode_alloca(Decoder& decoder) {
     const std::int64_t alignment = decoder.immediate(2);
     if (alignment < 1 || static_cast<std::uint64_t>(alignment) > syntax::kMaxAlignment ||
         !std::has_single_bit(static_cast<std::uint64_t>(alignment))) {
-      decoder.fail(fmt::format("the alignment must be a power of two of at most {}",
-                               syntax::kMaxAlignment));
+      decoder.fail(
+          fmt::format("the alignment must be a power of two of at most {}", syntax::kMaxAlignment));
     }
     details.alignment = static_cast<std::uint32_t>(alignment);
   }

@@ -63,8 +63,8 @@ std::vector<PassedValue> passed_values(const Decoder& decoder, std::span<const O
   }
   std::vector<PassedValue> values;
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    const std::size_t bytes = formal != nullptr ? (*formal)[i].bytes
-                                                : decoder.passed_bytes(operands[i]);
+    const std::size_t bytes =
+        formal != nullptr ? (*formal)[i].bytes : decoder.passed_bytes(operands[i]);
     values.push_back(decoder.passed_value(operands[i], bytes, is_result));
   }
   return values;
@@ -132,9 +132,8 @@ bool decode_control(Decoder& decoder,
   } else if (mnemonic == "ret" || mnemonic == "exit") {
     decoder.take("uni");
     decoder.expect_operands(0);
-    decoder.op().flow = mnemonic == "exit" || decoder.layout().function().is_kernel
-                            ? Flow::kExit
-                            : Flow::kReturn;
+    decoder.op().flow =
+        mnemonic == "exit" || decoder.layout().function().is_kernel ? Flow::kExit : Flow::kReturn;
   } else {
     return false;
   }

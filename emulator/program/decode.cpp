@@ -267,10 +267,8 @@ bool Decoder::is_local_parameter(std::size_t index) const {
     return false;
   }
   const Operand& base = address.parts.front();
-  const Place* const place =
-      base.kind == OperandKind::kSymbol ? layout_.find_place(base) : nullptr;
-  return place != nullptr ? place->space == syntax::Space::kLocal
-                          : !layout_.function().is_kernel;
+  const Place* const place = base.kind == OperandKind::kSymbol ? layout_.find_place(base) : nullptr;
+  return place != nullptr ? place->space == syntax::Space::kLocal : !layout_.function().is_kernel;
 }
 
 std::size_t Decoder::passed_bytes(const Operand& operand) const {
@@ -283,8 +281,7 @@ std::size_t Decoder::passed_bytes(const Operand& operand) const {
   return static_cast<std::size_t>(layout_.bits_of(operand.index)) / 8;
 }
 
-PassedValue Decoder::passed_value(const Operand& operand, std::size_t bytes,
-                                  bool is_result) const {
+PassedValue Decoder::passed_value(const Operand& operand, std::size_t bytes, bool is_result) const {
   if (operand.kind == OperandKind::kSink && is_result) {
     return {};
   }
@@ -410,8 +407,7 @@ Program decode(const syntax::Module& module, const syntax::Function& kernel,
   std::vector<const Layout*> layout_of_op;
   for (Layout& layout : layouts) {
     const auto entry = static_cast<std::int32_t>(program.ops.size());
-    append_function(program, layout.function(),
-                    decode_function(layout, reachable, find_operation));
+    append_function(program, layout.function(), decode_function(layout, reachable, find_operation));
     layout_of_op.resize(program.ops.size(), &layout);
     program.functions.push_back(layout.describe(entry));
   }

@@ -11,8 +11,7 @@ namespace {
 // Algorithm" (2001), on the reversed graph. The last block is the exit, which has no operations.
 class PostDominators {
  public:
-  PostDominators(std::span<const Op> ops,
-                 std::span<const std::vector<std::int32_t>> branch_targets)
+  PostDominators(std::span<const Op> ops, std::span<const std::vector<std::int32_t>> branch_targets)
       : ops_(ops), branch_targets_(branch_targets) {
     find_blocks();
     find_edges();
@@ -30,9 +29,7 @@ class PostDominators {
  private:
   [[nodiscard]] int exit() const { return static_cast<int>(first_ops_.size()); }
 
-  static bool ends_block(const Op& op) {
-    return op.flow != Flow::kNext && op.flow != Flow::kCall;
-  }
+  static bool ends_block(const Op& op) { return op.flow != Flow::kNext && op.flow != Flow::kCall; }
 
   // Calls use(target) for each target of a branch.
   template <typename Use>

@@ -133,8 +133,8 @@ struct SavedRegister {
 /// A kernel or a function that it calls, in a Program.
 struct FunctionCode {
   const syntax::Function* function = nullptr;
-  std::int32_t entry = 0;        // its first operation
-  std::size_t frame_bytes = 0;   // memory of a call: parameters, results and local variables
+  std::int32_t entry = 0;       // its first operation
+  std::size_t frame_bytes = 0;  // memory of a call: parameters, results and local variables
   std::size_t frame_alignment = 1;
   std::size_t register_bytes = 0;
   std::vector<SavedRegister> registers{};

@@ -46,8 +46,7 @@ class Search {
   void scan(const syntax::Instruction& instruction) {
     const bool is_call = instruction.opcode == "call" || instruction.opcode.starts_with("call.");
     const Operand* const called = is_call ? &called_operand(instruction) : nullptr;
-    has_indirect_call_ =
-        has_indirect_call_ || (is_call && called->kind == OperandKind::kRegister);
+    has_indirect_call_ = has_indirect_call_ || (is_call && called->kind == OperandKind::kRegister);
     for (const Operand& operand : instruction.operands) {
       scan(operand, instruction, &operand == called);
     }
@@ -108,8 +107,8 @@ const Operand& called_operand(const syntax::Instruction& instruction) {
   const std::size_t number =
       !operands.empty() && operands.front().kind == OperandKind::kList ? 1 : 0;
   if (number >= operands.size()) {
-    throw Error(fmt::format("line {}: {}: expected a function", instruction.line,
-                            instruction.opcode));
+    throw Error(
+        fmt::format("line {}: {}: expected a function", instruction.line, instruction.opcode));
   }
   return operands[number];
 }

@@ -14,7 +14,7 @@ namespace emu {
 /// What a kernel may use: the functions that it calls, whose bodies are parsed, and the module's
 /// variables, by their numbers.
 struct Reachable {
-  std::deque<syntax::Function> functions{};  // the kernel first
+  std::deque<syntax::Function> functions{};                    // the kernel first
   std::map<std::string, std::int32_t, std::less<>> numbers{};  // of functions, by their names
   std::set<std::size_t> variables{};
 };

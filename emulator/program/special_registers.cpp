@@ -91,8 +91,7 @@ bool is_numbered(const Numbered& row, std::string_view name) {
 }  // namespace
 
 std::optional<SpecialRegisterName> find_special_register(std::string_view name) {
-  if (name.size() > 2 && name[name.size() - 2] == '.' && name.back() >= 'x' &&
-      name.back() <= 'z') {
+  if (name.size() > 2 && name[name.size() - 2] == '.' && name.back() >= 'x' && name.back() <= 'z') {
     const std::string_view stem = name.substr(0, name.size() - 2);
     const auto* const row =
         std::ranges::find(kTriples, stem, &std::pair<std::string_view, SpecialKind>::first);
@@ -106,8 +105,8 @@ std::optional<SpecialRegisterName> find_special_register(std::string_view name) 
   if (single != kSingles.end()) {
     return single->second;
   }
-  const auto* const numbered = std::ranges::find_if(
-      kNumbered, [&](const Numbered& row) { return is_numbered(row, name); });
+  const auto* const numbered =
+      std::ranges::find_if(kNumbered, [&](const Numbered& row) { return is_numbered(row, name); });
   return numbered == kNumbered.end()
              ? std::nullopt
              : std::optional(SpecialRegisterName{SpecialKind::kZero, 0, numbered->bits});

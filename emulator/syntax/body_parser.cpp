@@ -107,7 +107,8 @@ class BodyParser : DeclarationReader {
     if (next == ".branchtargets") {
       lexer_.take();
       add_name(label, {OperandKind::kTargets, static_cast<int>(target_lists_.size())});
-      TargetList& list = target_lists_.emplace_back(TargetList{.scope = scope_, .line = label.line});
+      TargetList& list =
+          target_lists_.emplace_back(TargetList{.scope = scope_, .line = label.line});
       do {
         charge_memory(kNameBytes);
         list.labels.push_back(expect_word());
@@ -292,8 +293,7 @@ class BodyParser : DeclarationReader {
       operand.kind = OperandKind::kRegister;
       operand.index = entry;
     } else if (const std::size_t point = token.text.rfind('.');
-               point != std::string_view::npos &&
-               find_register(token.text.substr(0, point)) >= 0) {
+               point != std::string_view::npos && find_register(token.text.substr(0, point)) >= 0) {
       operand.kind = OperandKind::kRegister;
       operand.index = find_register(token.text.substr(0, point));
       operand.selector = token.text.substr(point + 1);

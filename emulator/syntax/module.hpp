@@ -26,21 +26,21 @@ struct SourcePlace {
 };
 
 enum class OperandKind : std::uint8_t {
-  kRegister,  // `index` in Function::registers
-  kSpecial,   // `name`, such as "%tid.x"
-  kInteger,   // value in `bits`
-  kFloat,     // value in `bits`, as binary64
-  kSingle,    // value in `bits`, as binary32
-  kSymbol,    // `name` of a variable, a parameter or a function, plus `offset`; `index` is the
-              // number of the function's own symbol, or -1
-  kLabel,     // `index` of the instruction after the label
-  kTargets,   // `index` of the list in Function::branch_targets
+  kRegister,   // `index` in Function::registers
+  kSpecial,    // `name`, such as "%tid.x"
+  kInteger,    // value in `bits`
+  kFloat,      // value in `bits`, as binary64
+  kSingle,     // value in `bits`, as binary32
+  kSymbol,     // `name` of a variable, a parameter or a function, plus `offset`; `index` is the
+               // number of the function's own symbol, or -1
+  kLabel,      // `index` of the instruction after the label
+  kTargets,    // `index` of the list in Function::branch_targets
   kPrototype,  // the name of a .callprototype or .calltargets
-  kVector,    // `parts` of {a, b, ...}
-  kList,      // `parts` of (a, b, ...), the arguments or results of a call
-  kAddress,   // `parts` of [base], or of [base, {coordinates}]; `offset` is added to the base
-  kPair,      // `parts` of a|b
-  kSink,      // the operand _
+  kVector,     // `parts` of {a, b, ...}
+  kList,       // `parts` of (a, b, ...), the arguments or results of a call
+  kAddress,    // `parts` of [base], or of [base, {coordinates}]; `offset` is added to the base
+  kPair,       // `parts` of a|b
+  kSink,       // the operand _
 };
 
 struct Operand {
@@ -102,8 +102,8 @@ struct Function {
   bool is_kernel = true;
   bool is_defined = false;  // it has a body
   TextBlock body{};
-  std::string refusal{};                // why it is refused; empty: it may be supported
-  std::vector<Variable> results{};      // of a function that is called
+  std::string refusal{};            // why it is refused; empty: it may be supported
+  std::vector<Variable> results{};  // of a function that is called
   std::vector<Variable> parameters{};
   std::size_t parameter_bytes = 0;
   std::array<std::uint32_t, 3> max_threads{};       // .maxntid; zeros: not given

@@ -136,8 +136,8 @@ class Parser : DeclarationReader {
                                 function.line, kMaxParameterBytes, parameter.name));
       }
       if (parameter.space == Space::kRegister) {
-        function.refusal = fmt::format("line {}: the parameters of a kernel must be in .param",
-                                       function.line);
+        function.refusal =
+            fmt::format("line {}: the parameters of a kernel must be in .param", function.line);
       } else if (!parameter.refusal.empty()) {
         function.refusal = parameter.refusal;
       }

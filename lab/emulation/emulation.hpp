@@ -85,8 +85,8 @@ class Module {
 [[nodiscard]] std::string source_name(const std::string& name);
 /// Returns it without the types of result and parameters: "ns::saxpy<4>".
 [[nodiscard]] std::string plain_name(const std::string& name);
-/// Whether the kernel, which has the name `kernel` in the PTX, is called so: its name in C++ with or
-/// without types and template arguments.
+/// Whether the kernel, which has the name `kernel` in the PTX, is called so: its name in C++ with
+/// or without types and template arguments.
 [[nodiscard]] bool is_called(const std::string& kernel, const std::string& name);
 
 /// Returns JSON with: kind, message, kernel, instruction, line, source, block, warp, lanes; for a

@@ -13,15 +13,14 @@
 namespace fovea::emulation {
 namespace {
 
-constexpr int kElements = 1024;   // of a buffer
+constexpr int kElements = 1024;     // of a buffer
 constexpr int kBlockThreads = 256;  // where the kernel does not say how many
 constexpr std::size_t kTensorMapAlignment = 64;
 
 // The type of an argument in a launch file for a parameter's type in PTX; "" if there is none.
 std::string argument_type(const std::string& type) {
-  constexpr std::array<std::string_view, 13> kTypes = {"u8",  "u16", "u32", "u64", "s8",
-                                                       "s16", "s32", "s64", "f16", "bf16",
-                                                       "f32", "f64", "b16"};
+  constexpr std::array<std::string_view, 13> kTypes = {
+      "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f16", "bf16", "f32", "f64", "b16"};
   if (std::ranges::find(kTypes, type) != kTypes.end()) {
     return type;
   }
@@ -49,8 +48,8 @@ nlohmann::ordered_json template_of(const emu::KernelHandle& kernel) {
     const emu::Parameter& parameter = kernel.parameters[i];
     const std::string name = fmt::format("buffer_{}", i);
     const std::string type = argument_type(parameter.type);
-    const auto buffer = nlohmann::ordered_json{
-        {"type", "f32"}, {"shape", {kElements}}, {"content", "zeros"}};
+    const auto buffer =
+        nlohmann::ordered_json{{"type", "f32"}, {"shape", {kElements}}, {"content", "zeros"}};
     if (is_address(parameter)) {
       buffers[name] = buffer;
       arguments.push_back({{"buffer", name}});
@@ -65,10 +64,11 @@ nlohmann::ordered_json template_of(const emu::KernelHandle& kernel) {
     }
   }
   nlohmann::ordered_json launch = {{"kernel", kernel.name}, {"grid", 1}};
-  launch["block"] = sizes_or(kernel.required_threads, kernel.max_threads != 0
-                                                          ? static_cast<int>(std::min<std::uint64_t>(
-                                                                kernel.max_threads, kBlockThreads))
-                                                          : kBlockThreads);
+  launch["block"] =
+      sizes_or(kernel.required_threads,
+               kernel.max_threads != 0
+                   ? static_cast<int>(std::min<std::uint64_t>(kernel.max_threads, kBlockThreads))
+                   : kBlockThreads);
   if (kernel.required_cluster[0] != 0) {
     launch["grid"] = kernel.required_cluster;
     launch["cluster"] = kernel.required_cluster;

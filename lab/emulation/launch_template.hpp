@@ -7,8 +7,8 @@
 
 namespace fovea::emulation {
 
-/// Returns a launch file with a buffer for each parameter that has the type of an address, zeros for
-/// the others, and the sizes that the kernel requires.
+/// Returns a launch file with a buffer for each parameter that has the type of an address, zeros
+/// for the others, and the sizes that the kernel requires.
 [[nodiscard]] nlohmann::ordered_json template_of(const emu::KernelHandle& kernel);
 
 }  // namespace fovea::emulation

@@ -20,21 +20,26 @@ struct OtherFile {
 
 // Beginnings of files that are often given in the place of PTX.
 constexpr std::array kOtherFiles = {
-    OtherFile{"\x7f" "ELF"sv,
-         "is machine code (a cubin, or a program), and the emulator runs PTX: nvcc -ptx makes it, and "
-         "cuobjdump --extract-ptx all takes it out of a program"sv},
+    OtherFile{"\x7f"
+              "ELF"sv,
+              "is machine code (a cubin, or a program), and the emulator runs PTX: nvcc -ptx makes "
+              "it, and "
+              "cuobjdump --extract-ptx all takes it out of a program"sv},
     OtherFile{"\x50\xed\x55\xba"sv,
-         "is a fatbin, and the emulator runs PTX: cuobjdump --extract-ptx all takes it out, and nvcc "
-         "-ptx makes it"sv},
-    OtherFile{"\xef\xbb\xbf"sv,
-         "begins with a byte order mark, which PTX must not have: save it as text without one"sv},
+              "is a fatbin, and the emulator runs PTX: cuobjdump --extract-ptx all takes it out, "
+              "and nvcc "
+              "-ptx makes it"sv},
+    OtherFile{
+        "\xef\xbb\xbf"sv,
+        "begins with a byte order mark, which PTX must not have: save it as text without one"sv},
     OtherFile{"\xff\xfe"sv, "is UTF-16, and PTX is ASCII: save it as such"sv},
     OtherFile{"\xfe\xff"sv, "is UTF-16, and PTX is ASCII: save it as such"sv},
     OtherFile{"BC\xc0\xde"sv, "is LLVM's bitcode, and the emulator runs PTX"sv},
     OtherFile{"\x1f\x8b"sv, "is compressed: unpack it first"sv},
     OtherFile{"PK\x03\x04"sv, "is an archive: unpack it first"sv},
-    OtherFile{"!<arch>"sv, "is a library of object files, and the emulator runs PTX: cuobjdump "
-                      "--extract-ptx all takes it out"sv},
+    OtherFile{"!<arch>"sv,
+              "is a library of object files, and the emulator runs PTX: cuobjdump "
+              "--extract-ptx all takes it out"sv},
 };
 
 }  // namespace

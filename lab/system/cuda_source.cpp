@@ -27,7 +27,8 @@ void compile_to_ptx(const std::filesystem::path& source, const std::filesystem::
   const std::string nvcc = find_program("nvcc");
   if (nvcc.empty()) {
     fail(
-        "{}: a CUDA source needs nvcc, which is neither on the PATH nor in CUDA's folders; PTX that "
+        "{}: a CUDA source needs nvcc, which is neither on the PATH nor in CUDA's folders; PTX "
+        "that "
         "nvcc -ptx -lineinfo has made elsewhere needs no compiler",
         source.string());
   }

@@ -134,7 +134,9 @@ def test_calls_of_unoptimised_code(emulate, tmp_path, nvcc, flags):
 
 def test_control_characters_of_kernels_stay_off_the_terminal(run_fovea, tmp_path):
     text = ", ".join(str(byte) for byte in b"a\x1b[31mb\tc\nd\0")
-    ptx = HEAD + f"""
+    ptx = (
+        HEAD
+        + f"""
 .extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);
 .global .align 1 .b8 text[11] = {{{text}}};
 .entry work() {{
@@ -145,6 +147,7 @@ def test_control_characters_of_kernels_stay_off_the_terminal(run_fovea, tmp_path
   ret;
 }}
 """
+    )
     (tmp_path / "k.ptx").write_text(ptx)
     (tmp_path / "l.json").write_text(json.dumps({"buffers": {}, "launch": {"grid": 1, "block": 1, "arguments": []}}))
     said = run_fovea("emulate", tmp_path / "k.ptx", "--launch", tmp_path / "l.json").stdout

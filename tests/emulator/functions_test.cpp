@@ -1,5 +1,5 @@
-// Functions and calls: arguments, results, recursion, lanes that call apart, and variables that hold
-// addresses.
+// Functions and calls: arguments, results, recursion, lanes that call apart, and variables that
+// hold addresses.
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -197,7 +197,8 @@ TEST_F(FunctionsTest, CallThemselves) {
               return kNumbers.at(i % 8);
             }));
   // Each call has local variables of its own.
-  EXPECT_EQ(results_of(call_of("sum_of_stack")), numbers(32, [](auto i) { return i * (i + 1) / 2; }));
+  EXPECT_EQ(results_of(call_of("sum_of_stack")),
+            numbers(32, [](auto i) { return i * (i + 1) / 2; }));
 }
 
 TEST_F(FunctionsTest, LanesCallApart) {
@@ -341,8 +342,9 @@ TEST_F(FunctionsTest, VariablesBeginWithNumbersAndAddresses) {
 }
 
 TEST_F(FunctionsTest, AKernelIsRefusedAlone) {
-  const std::string ptx = kernel("") + ".entry other() { frobnicate; ret; }\n" +
-                          ".entry bad() .frobnicated 3 { ret; }\n.entry last() { mov.u32 %r, @; }\n";
+  const std::string ptx =
+      kernel("") + ".entry other() { frobnicate; ret; }\n" +
+      ".entry bad() .frobnicated 3 { ret; }\n.entry last() { mov.u32 %r, @; }\n";
   const std::vector<KernelHandle> kernels =
       device_.load(ptx, std::size_t{1} << 20U, Decode::kAtLaunch);
   ASSERT_EQ(kernels.size(), 4U);
@@ -363,8 +365,9 @@ TEST_F(FunctionsTest, OnlyTheVariablesThatAKernelUsesTakeSharedMemory) {
 }
 
 TEST_F(FunctionsTest, TextIsReadAsCompilersWriteIt) {
-  EXPECT_EQ(results_of("{.reg.b32 a;mov.u32 a, 3;{.reg.b32 a;mov.u32 a,4;}st.global.u32 [%rd3],a;}", 2),
-            (std::vector<std::uint32_t>{3, 3}));
+  EXPECT_EQ(
+      results_of("{.reg.b32 a;mov.u32 a, 3;{.reg.b32 a;mov.u32 a,4;}st.global.u32 [%rd3],a;}", 2),
+      (std::vector<std::uint32_t>{3, 3}));
   const std::string ptx =
       ".version 9.0\n.target sm_90a, debug\n.address_size 64\n.file 1 \"a.cu\", 12, 34\n"
       ".section .debug_str { .b8 34, #; }\n.func f { ret; }\n.alias g, f;\n"

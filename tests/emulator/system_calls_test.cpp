@@ -1,4 +1,5 @@
-// What kernels ask of the system: printf, assertions, memory on the stack, special registers, and hints.
+// What kernels ask of the system: printf, assertions, memory on the stack, special registers, and
+// hints.
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -85,9 +86,9 @@ TEST_F(SystemCallsTest, WhatIsPrintedMustBeThere) {
   ASSERT_EQ(findings_.size(), 1U);
   EXPECT_EQ(findings_[0].kind, FindingKind::kOutOfBounds);
   EXPECT_EQ(printed("%s", "mov.u64 %rd9, 0; st.local.u64 [%rd5], %rd9;"), "(null)");
-  EXPECT_THROW(device_.load(kernel("call vprintf, (%rd1);",
-                                   ".extern .func vprintf(.param .b64 format);")),
-               Error);
+  EXPECT_THROW(
+      device_.load(kernel("call vprintf, (%rd1);", ".extern .func vprintf(.param .b64 format);")),
+      Error);
 }
 
 TEST(PrintFormatTest, ConversionsAreThoseOfC) {
@@ -120,7 +121,8 @@ TEST(PrintFormatTest, ConversionsAreThoseOfC) {
   for (const char* const format : {"%hd", "%hu", "%hhd", "%hhx", "%c"}) {
     EXPECT_EQ(formatted(format, {0x1F3C1}), wanted(format, 0x1F3C1)) << format;
   }
-  for (const char* const format : {"%f", "%.2f", "%10.3e|", "%g", "%G", "%a", "%A", "%+.0f", "%E"}) {
+  for (const char* const format :
+       {"%f", "%.2f", "%10.3e|", "%g", "%G", "%a", "%A", "%+.0f", "%E"}) {
     for (const double value : {0.0, -1.5, 3.14159e30, 1e-300, 1.0 / 0.0}) {
       EXPECT_EQ(formatted(format, {bits(value)}), wanted(format, value)) << format;
     }
@@ -288,8 +290,9 @@ TEST_F(SystemCallsTest, HintsChangeNothing) {
 }
 
 TEST_F(SystemCallsTest, DiscardedLinesHaveNoValues) {
-  const std::string body = "setp.eq.u32 %p1, %r1, 0; @%p1 discard.global.L2 [%rd1], 128; {} "
-                           "ld.global.u32 %r2, [%rd3]; st.global.u32 [%rd3], %r2;";
+  const std::string body =
+      "setp.eq.u32 %p1, %r1, 0; @%p1 discard.global.L2 [%rd1], 128; {} "
+      "ld.global.u32 %r2, [%rd3]; st.global.u32 [%rd3], %r2;";
   const RunOptions strict{.check_stored_values = true};
   EXPECT_EQ(finding_of(fmt::format(fmt::runtime(body), ""), 32, "", strict),
             FindingKind::kUninitialized);
