@@ -2,9 +2,9 @@
 // overlap are run together.
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <bit>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
