@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <optional>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "cli/commands.hpp"
+#include "cli/emulate_checks.hpp"
 #include "cli/emulate_program.hpp"
 #include "cli/emulate_source.hpp"
 #include "cli/outputs.hpp"
@@ -25,7 +27,9 @@
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
 #include "fovea_emulator/device.hpp"
+#include "io/atomic_file.hpp"
 #include "lab/emulation/emulation.hpp"
+#include "lab/emulation/findings_text.hpp"
 #include "lab/emulation/launch_file.hpp"
 #include "lab/emulation/launch_template.hpp"
 #include "lab/emulation/limits.hpp"
@@ -36,6 +40,8 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kAnyPolicy = "any";
+constexpr const char* kTextFormat = "text";
+constexpr const char* kGnuFormat = "gnu";
 
 struct EmulateArguments {
   std::string ptx;
@@ -51,14 +57,11 @@ struct EmulateArguments {
   std::string policy = kAnyPolicy;
   bool all = false;
   std::string trace;
+  std::string sarif;
+  std::string format = kTextFormat;
   std::uint64_t most_operations = 1'000'000'000;
   std::uint64_t resident_blocks = emu::RunOptions{}.resident_blocks;
-  bool any_swizzle_start = false;
-  bool late_stores = false;
-  bool no_tensor_fences = false;
-  bool prompt_warps = false;
-  bool prompt_commits = false;
-  bool unwritten_stores = false;
+  EmulateChecks checks;
   bool any_path = false;
   bool overwrite = false;
   const CLI::App* command = nullptr;
@@ -125,17 +128,15 @@ std::string replay_options(const EmulateArguments& arguments, std::uint64_t seed
 
 void print_outcome(const EmulateArguments& arguments, const emulation::Outcome& outcome) {
   std::vector<std::string> lines;
-  for (const emu::Finding& finding : outcome.report.findings) {
-    emu::Finding shown = finding;
-    shown.kernel = emulation::source_name(finding.kernel);
-    if (shown.other) {
-      shown.other->kernel = emulation::source_name(shown.other->kernel);
+  const auto add = [&](const auto& what) {
+    if (arguments.format == kGnuFormat) {
+      std::ranges::move(emulation::compiler_lines(what, arguments.ptx), std::back_inserter(lines));
+    } else {
+      lines.push_back(what.text());
     }
-    lines.push_back(shown.text());
-  }
-  for (const emulation::Mismatch& mismatch : outcome.mismatches) {
-    lines.push_back(mismatch.text());
-  }
+  };
+  std::ranges::for_each(outcome.report.findings, add);
+  std::ranges::for_each(outcome.mismatches, add);
   // The report of a deadlock names every waiting warp.
   constexpr std::size_t kMaxReportBytes = 4000;
   for (const std::string& line : lines) {
@@ -161,15 +162,11 @@ void print_text_of_kernels(std::string_view text) {
 }
 
 emu::RunOptions run_options(const EmulateArguments& arguments) {
-  return {.policy = parse_policy(arguments.policy),
-          .resident_blocks = static_cast<std::uint32_t>(arguments.resident_blocks),
-          .check_swizzle_starts = !arguments.any_swizzle_start,
-          .check_last_stores = !arguments.late_stores,
-          .check_tensor_fences = !arguments.no_tensor_fences,
-          .check_late_warps = !arguments.prompt_warps,
-          .check_late_commits = !arguments.prompt_commits,
-          .check_stored_values = !arguments.unwritten_stores,
-          .max_steps = arguments.most_operations};
+  emu::RunOptions run{.policy = parse_policy(arguments.policy),
+                      .resident_blocks = static_cast<std::uint32_t>(arguments.resident_blocks),
+                      .max_steps = arguments.most_operations};
+  arguments.checks.apply(run);
+  return run;
 }
 
 int emulate(const EmulateArguments& arguments, const KernelSource& source, int threads) {
@@ -209,6 +206,12 @@ int emulate(const EmulateArguments& arguments, const KernelSource& source, int t
   emulation.write(report.shown);
   if (arguments.json.prints_text()) {
     print_text_of_kernels(report.shown.report.printed);
+  }
+  if (!arguments.sarif.empty()) {
+    const auto log = emulation::sarif_log(report.failed, arguments.ptx, FOVEA_VERSION);
+    io::write_file_atomically(
+        arguments.sarif,
+        log.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n');
   }
 
   auto findings = nlohmann::ordered_json::array();
@@ -315,28 +318,24 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
   add_integers(command, "--launch-number", {1}, arguments.launches,
                "Launches of a program, counted from 1, that run in --schedules; others run once");
   begin_group(command, kComputeGroup);
-  add_choice(command, "--arch", {"sm_90a", "sm_100a"}, arguments.arch, "GPU that a program finds");
+  add_choice(command, "--target", {"sm_90a", "sm_100a"}, arguments.arch,
+             "GPU that a program finds");
   add_integer(
       command, "--resident-blocks", {1, 1 << 20}, arguments.resident_blocks,
       "Blocks of a grid that run at the same time; the blocks of a cluster always run together");
   add_integer(command, "--most-operations", {0}, arguments.most_operations,
               "End a schedule with a finding after this many warp operations (0: never)");
-  add_flag(command, "--any-swizzle-start", arguments.any_swizzle_start,
-           "Allow swizzled boxes to begin inside a swizzle pattern, as hardware does");
-  add_flag(command, "--late-stores", arguments.late_stores,
-           "Allow blocks to end while bulk stores still read their shared memory");
-  add_flag(command, "--no-tensor-fences", arguments.no_tensor_fences,
-           "Do not require tcgen05.fence where threads synchronise on operations in tensor memory");
-  add_flag(command, "--prompt-warps", arguments.prompt_warps,
-           "Never delay a warp that can run, so that none misses a phase of an mbarrier");
-  add_flag(command, "--prompt-commits", arguments.prompt_commits,
-           "Allow tcgen05.commit to arrive in all blocks before later operations");
-  add_flag(command, "--unwritten-stores", arguments.unwritten_stores,
-           "Allow uninitialised values to be stored to global memory");
+  add_emulate_checks(command, arguments.checks);
   add_size(command, "--most-memory", arguments.max_memory,
            "Memory limit for kernels and launch files");
   add_threads(command, arguments.threads);
   add_trace(command, arguments.trace)->excludes(schedules);
+  add_choice(command, "--format", {kTextFormat, kGnuFormat}, arguments.format,
+             "Form of findings; gnu prints FILE:LINE: error: as compilers do, for editors")
+      ->group(kReportGroup);
+  add_output_text(command, "--sarif", "FILE", arguments.sarif, OutputKind::kSarif,
+                  "Write the findings to this file in SARIF 2.1.0, for code hosts and editors")
+      ->group(kReportGroup);
   arguments.json.add_to(command);
 }
 
@@ -360,16 +359,18 @@ void add_emulate(CLI::App& app, Run& run) {
     if (!arguments->program.empty()) {
       throw CLI::ValidationError("a program and its arguments must be written after --");
     }
+    arguments->checks.parse();
     arguments->program = words_after_dashes();
     if (arguments->program.empty() == arguments->ptx.empty()) {
       throw CLI::ValidationError("expected either FILE, or -- and a program");
     }
     if (!arguments->program.empty()) {
       reject_if_typed(*command,
-                      {"--launch", "--trace", "--all", "--any-path", "--template", "--nvcc-flag"},
+                      {"--launch", "--trace", "--sarif", "--format", "--all", "--any-path",
+                       "--template", "--nvcc-flag"},
                       "has no effect with a program");
     } else {
-      reject_if_typed(*command, {"--launch-number", "--arch"}, "has no effect without a program");
+      reject_if_typed(*command, {"--launch-number", "--target"}, "has no effect without a program");
       if (!is_cuda_source(arguments->ptx)) {
         reject_if_typed(*command, {"--nvcc-flag"}, "has no effect without a .cu");
       }
@@ -377,7 +378,8 @@ void add_emulate(CLI::App& app, Run& run) {
         reject_if_typed(*command, {"--launch"}, "has no effect with --template");
       }
       if (arguments->launch.empty()) {
-        reject_if_typed(*command, {"--schedules", "--trace"}, "has no effect without --launch");
+        reject_if_typed(*command, {"--schedules", "--trace", "--sarif"},
+                        "has no effect without --launch");
       }
     }
     arguments->overwrite = has_overwrite_flag(*command);

@@ -18,9 +18,10 @@ std::string count_text(std::uint64_t count, const char* noun) {
 void print_summary(const programs::ProgramResult& result) {
   const programs::JournalSummary& summary = result.summary;
   if (summary.launches == 0 && summary.refusals.empty()) {
-    say("the program has launched no kernel by the shared CUDA runtime or driver; one that "
-        "contains "
-        "the static runtime is built with nvcc -cudart shared");
+    say(summary.notes.empty()
+            ? "the program has launched no kernel by the shared CUDA runtime or driver; one that "
+              "contains the static runtime is built with nvcc -cudart shared"
+            : "the program has launched no kernel");
     return;
   }
   std::uint64_t affected = 0;  // launches, counted for each finding

@@ -33,13 +33,14 @@ constexpr EngineVariable kEngineVariables[] = {
     {"FOVEA_NVRTC", "path of NVIDIA's NVRTC library, which compiles kernels at run time"},
     {"FOVEA_LIBHEIF", "path of libheif, which reads HEIC and AVIF"},
     {"FOVEA_LIBRARY", "path of libfovea.so, for the Python package"},
+    {"FOVEA_BIN", "path of this program, for fovea.emu in the Python package"},
     {"FOVEA_PYTHON", "Python with torch and Fovea's package, for `fovea kernel judge`"},
 };
 
 // Prefixes of variables of the project's scripts and tests, which the program ignores.
 constexpr std::string_view kIgnoredPrefixes[] = {
-    "FOVEA_BIN",   "FOVEA_ATTACK_",     "FOVEA_STATE_",     "FOVEA_TEST_",
-    "FOVEA_FUZZ_", "FOVEA_ENCODE_TOOL", "FOVEA_PIXELS_TOOL"};
+    "FOVEA_ATTACK_",     "FOVEA_STATE_",      "FOVEA_TEST_",           "FOVEA_FUZZ_",
+    "FOVEA_ENCODE_TOOL", "FOVEA_PIXELS_TOOL", "FOVEA_EMULATED_PROGRAM"};
 
 void name_variables(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {

@@ -84,6 +84,12 @@ bool is_labels_file(const fs::path& file) {
          line.find(R"("labels":[{"label":)") != std::string::npos;
 }
 
+bool is_sarif_file(const fs::path& file) {
+  const std::string head = read_head(file, 1024);
+  return head.find("sarif-2.1.0") != std::string::npos &&
+         head.find("\"fovea emulate\"") != std::string::npos;
+}
+
 bool is_machine_code(const fs::path& file) {
   constexpr std::size_t kMachine = 18;  // offset of the 16-bit e_machine in the ELF header
   constexpr char kCuda = '\xbe';        // EM_CUDA, 190
@@ -223,6 +229,7 @@ std::span<const KindOfOutput> output_kinds() {
        "a trace",
        {},
        [](const fs::path& file) { return begins_with(file, "# grid "); }},
+      {kSarif, "sarif", "findings in SARIF", {".sarif", ".json"}, is_sarif_file},
       {kGraph,
        "graph",
        "a graph for dot",

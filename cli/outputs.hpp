@@ -24,6 +24,7 @@ enum class OutputKind : std::uint8_t {
   kLabels,
   kTable,
   kTrace,
+  kSarif,
   kGraph,
   kMachineCode,
   kCaptures,

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "emulator/machine/finding_log.hpp"
 #include "emulator/machine/global_memory.hpp"
 #include "emulator/machine/scheduler.hpp"
 #include "emulator/operations/memory.hpp"
@@ -191,10 +192,23 @@ std::size_t host_bytes_of_launch(const Launch& launch, const RunOptions& options
       threads * program.local_bytes * kHostBytesPerLocalByte +
       (threads + kLanes - 1) / kLanes * (program.register_file_words * sizeof(std::uint32_t)) +
       kTensorMemoryBytes;
-  const std::uint64_t resident_blocks =
-      std::min(product(launch.config.grid),
-               std::max(product(launch.config.cluster), std::uint64_t{options.resident_blocks}));
+  const std::uint64_t concurrent_blocks =
+      launch.config.is_cooperative
+          ? product(launch.config.grid)
+          : std::max(product(launch.config.cluster), std::uint64_t{options.resident_blocks});
+  const std::uint64_t resident_blocks = std::min(product(launch.config.grid), concurrent_blocks);
   return block_bytes * resident_blocks + 2 * launch.parameters.size();
+}
+
+// Allocates the zeros in which the blocks of a cooperative launch count at the grid's barrier; its
+// address is in %envreg1 (the high half) and %envreg2.
+std::uint64_t allocate_workspace(GlobalMemory& memory) {
+  constexpr std::size_t kWorkspaceBytes = 64;
+  const std::uint64_t address = memory.allocate(kWorkspaceBytes);
+  Allocation& workspace = *memory.find(address, kWorkspaceBytes);
+  std::ranges::fill(workspace.bytes, std::byte{0});
+  std::ranges::fill(workspace.is_written, std::uint8_t{1});
+  return address;
 }
 
 // Writes a variable's initial value; zeros for elements without one.
@@ -391,10 +405,15 @@ std::size_t Device::host_bytes_of_run(std::span<const Launch> launches,
 Report Device::run(std::span<const Launch> launches, const RunOptions& options) {
   std::mt19937_64 random(options.seed);
   std::deque<Grid> grids;
-  races::RunRaces races(
-      options.check_tensor_fences, std::ranges::any_of(launches, [](const Launch& launch) {
-        return static_cast<const Program*>(launch.kernel.program)->orders_clusters;
-      }));
+  const bool orders_clusters = std::ranges::any_of(launches, [](const Launch& launch) {
+    return program_of(launch.kernel).orders_clusters;
+  });
+  races::RunRaces races({.tensor_fences = options.check_tensor_fences,
+                         .init_fences = options.check_init_fences,
+                         .ordered_ends = options.check_relaxed_ends,
+                         .orders_clusters = orders_clusters});
+  Report report;
+  FindingLog log(options, report);
   impl_->memory.clear_shadows();
   Tracer tracer(options.trace, &passes_of_access);
   Printed printed;
@@ -415,23 +434,40 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
              .registers = registers_per_thread(*program.function, product(launch.config.block)),
              .parameters = launch.parameters,
              .previous = previous,
+             .is_cooperative = launch.config.is_cooperative,
+             .workspace = launch.config.is_cooperative ? allocate_workspace(impl_->memory) : 0,
              .is_dependent = launch.config.is_dependent,
              .races = options.check_races ? &races : nullptr,
              .checks_swizzle_starts = options.check_swizzle_starts,
              .checks_last_stores = options.check_last_stores,
              .checks_late_commits = options.check_late_commits,
              .checks_stored_values = options.check_stored_values,
+             .checks_zeroed_accumulators = options.check_zeroed_accumulators,
+             .findings = &log,
              .printed = &printed,
              .tracer = options.trace ? &tracer : nullptr});
   }
-  Report report;
   try {
     Scheduler(grids, options, random).run_to_end(report);
+    report.has_ended = true;
   } catch (Stop& stop) {
-    report.findings.push_back(std::move(stop.finding));
+    if (stop.finding.has_value()) {
+      log.add_last(std::move(*stop.finding));
+    }
+  }
+  for (const Grid& grid : grids) {
+    if (grid.workspace != 0) {
+      impl_->memory.free(grid.workspace);
+    }
   }
   report.printed = printed.take();
   return report;
+}
+
+void RunOptions::let_hardware_customs_pass() {
+  for (bool RunOptions::* const check : kHardwareCustoms) {
+    this->*check = false;
+  }
 }
 
 Report Device::launch(const KernelHandle& kernel, const LaunchConfig& config,

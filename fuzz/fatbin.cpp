@@ -1,10 +1,11 @@
 // Fuzzes fat binaries: any bytes must be rejected with fovea::Error, or their PTX can be unpacked.
+#include "lab/programs/fatbin.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "fovea/error.hpp"
-#include "lab/programs/fatbin.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t kMaxPtx = std::size_t{1} << 20U;

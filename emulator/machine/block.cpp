@@ -36,6 +36,13 @@ std::uint32_t Block::live_threads() const {
   return count;
 }
 
+races::LaneLookup Block::lane_lookup() const {
+  return {.words = &lane_shadow,
+          .bytes = &byte_lane_shadow,
+          .first_warp = warps_.front().actor(),
+          .warps = static_cast<races::Actor>(warps_.size())};
+}
+
 void Block::end_warp() {
   if (is_done()) {
     cluster_.end_block(*this);

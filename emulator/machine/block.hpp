@@ -75,6 +75,9 @@ class Block {
   std::array<Barrier, 16> barriers{};
   races::SharedShadow shadow{};
   races::LaneShadow lane_shadow{};
+  races::LaneShadow byte_lane_shadow{0};  // of accesses to less than a word
+  /// The warps of the block that have accessed its shared memory, for the race detector.
+  [[nodiscard]] races::LaneLookup lane_lookup() const;
   races::Locations locations{};
   std::map<std::uint32_t, Mbarrier> mbarriers{};  // keyed by the offset in shared memory
   TensorMemory tensor{};

@@ -1,6 +1,8 @@
 // A cluster of blocks that can access each other's shared memory, and their asynchronous work.
 #include "emulator/machine/cluster.hpp"
 
+#include "emulator/machine/finding_log.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -37,7 +39,7 @@ bool Cluster::is_done() const {
 void Cluster::end_block(Block& block) {
   for (const auto& work : async_works_) {
     if (work->needs(block)) {
-      work->warp().stop(
+      work->warp().report(
           FindingKind::kLifetime, work->op(), work->lanes(),
           fmt::format("it still accesses the shared memory of block ({}), which has ended",
                       fmt::join(block.index(), ",")));
@@ -62,9 +64,9 @@ void Cluster::end_block(Block& block) {
 // asynchronous work, happen before the block's end in every schedule.
 void Cluster::check_end(Block& block) const {
   const auto end = races_->end_of_block(block.rank(), grid_.checks_last_stores);
-  const auto stop = [&](const races::Access& access) {
+  const auto report = [&](const races::Access& access) {
     EarlierAccess earlier = earlier_access(*grid_.races, access);
-    throw Stop{Finding{
+    grid_.findings->add({
         .kind = FindingKind::kLifetime,
         .message = fmt::format("block ({}) ends, and no synchronisation orders this access to its "
                                "shared memory before that",
@@ -74,20 +76,23 @@ void Cluster::check_end(Block& block) const {
         .line = earlier.line,
         .source = std::move(earlier.source),
         .block = earlier.block,
-        .warp = earlier.warp}};
+        .warp = earlier.warp});
   };
-  if (const auto conflict = block.shadow.write(end.view(), 0, block.shared.size())) {
-    stop(conflict->other);
+  const races::LaneLookup lanes = block.lane_lookup();
+  races::View view = end.view();
+  view.lanes = &lanes;
+  if (const auto conflict = block.shadow.write(view, 0, block.shared.size())) {
+    report(conflict->other);
   }
   for (const auto& [offset, mbarrier] : block.mbarriers) {
     for (const races::Access& access : mbarrier.remote_arrivals) {
-      if (access.epoch > end.prior_accesses.at(races::actor_of(access.party))) {
-        stop(access);
+      if (!races_->comes_before(access, end.prior_accesses)) {
+        report(access);
       }
     }
     // Commits of other blocks may arrive late: the block must have waited for them before it ends.
     if (mbarrier.remote_commit.phase > mbarrier.awaited_phases) {
-      stop(mbarrier.remote_commit.access);
+      report(mbarrier.remote_commit.access);
     }
   }
 }
@@ -95,10 +100,10 @@ void Cluster::check_end(Block& block) const {
 void Cluster::check_tensor_memory(const Block& block) {
   if (!block.tensor.allocations().empty()) {
     const TensorAllocation& left = block.tensor.allocations().front();
-    left.warp->stop(FindingKind::kLifetime, *left.op, kAllLanes,
-                    fmt::format("block ({}) has ended without deallocating columns {} of tensor "
-                                "memory",
-                                fmt::join(block.index(), ","), block.tensor.text()));
+    left.warp->report(FindingKind::kLifetime, *left.op, kAllLanes,
+                      fmt::format("block ({}) has ended without deallocating columns {} of tensor "
+                                  "memory",
+                                  fmt::join(block.index(), ","), block.tensor.text()));
   }
 }
 

@@ -3,7 +3,10 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdlib>
+#include <memory>
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,18 +23,39 @@ std::string_view name_of(FindingKind kind) {
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
+bool can_go_on_behind(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::kUninitialized:
+    case FindingKind::kRegisterRace:
+    case FindingKind::kLifetime:
+    case FindingKind::kRace:
+    case FindingKind::kNoProxyFence:
+    case FindingKind::kNoTensorFence:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string source_name(const std::string& symbol) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> plain(
+      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free);
+  return status == 0 ? plain.get() : symbol;
+}
+
 std::string Finding::text() const {
   std::string text =
-      fmt::format("{}: {}: {} at line {}{}: {} [block {}, warp {}, lanes {:#010x}]", kernel,
+      fmt::format("{}: {}: {} at line {}{}: {}{} [block {}, warp {}, lanes {:#010x}]", kernel,
                   name_of(kind), instruction, line, source.empty() ? "" : ", " + source, message,
-                  fmt::join(block, ","), warp, lanes);
+                  place.empty() ? "" : " (" + place + ")", fmt::join(block, ","), warp, lanes);
   if (other.has_value()) {
     text += fmt::format("; earlier access: {}: {} at line {}{} [block {}, warp {}]", other->kernel,
                         other->instruction, other->line,
                         other->source.empty() ? "" : ", " + other->source,
                         fmt::join(other->block, ","), other->warp);
   }
-  return text;
+  return count > 1 ? fmt::format("{} ({} times)", text, count) : text;
 }
 
 }  // namespace emu

@@ -38,8 +38,8 @@ bool GlobalMemory::allocate_at(std::uint64_t address, std::size_t bytes) {
   const auto after = allocations_.lower_bound(address);
   const bool is_before_next = after == allocations_.end() || bytes <= after->first - address;
   const bool is_behind_previous =
-      after == allocations_.begin() || std::prev(after)->second.bytes.size() <=
-                                           address - std::prev(after)->first;
+      after == allocations_.begin() ||
+      std::prev(after)->second.bytes.size() <= address - std::prev(after)->first;
   if (!is_before_next || !is_behind_previous || bytes > UINT64_MAX - address) {
     return false;
   }

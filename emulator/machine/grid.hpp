@@ -15,6 +15,8 @@
 
 namespace emu {
 
+class FindingLog;
+
 struct Grid {
   const Program* program = nullptr;
   GlobalMemory& memory;
@@ -30,6 +32,8 @@ struct Grid {
 
   /// Previous grid of the run, which griddepcontrol.wait waits for.
   const Grid* previous = nullptr;
+  bool is_cooperative = false;        // all blocks run concurrently
+  std::uint64_t workspace = 0;        // address of memory for the grid's barrier; 0: none
   bool is_dependent = false;          // the grid may start before the previous one has ended
   std::uint64_t released_blocks = 0;  // blocks that have ended or allowed the next grid to start
   std::uint64_t started_blocks = 0;   // blocks that have started
@@ -47,6 +51,9 @@ struct Grid {
   bool checks_last_stores = false;
   bool checks_late_commits = false;
   bool checks_stored_values = false;
+  bool checks_zeroed_accumulators = false;
+
+  FindingLog* findings = nullptr;
 
   Printed* printed = nullptr;  // text that kernels print
   Tracer* tracer = nullptr;    // null if the run is not traced

@@ -15,6 +15,22 @@ CheckResult Mbarrier::arrive(std::uint32_t count) {
   return {};
 }
 
+CheckResult Mbarrier::drop(std::uint32_t count) {
+  if (count > expected_) {
+    return {fmt::format("{} arrivals are dropped, but a phase awaits only {}", count, expected_)};
+  }
+  expected_ -= count;
+  return arrive(count);
+}
+
+CheckResult Mbarrier::add_arrival() {
+  if (pending_ == kMaxArrivals) {
+    return {fmt::format("the phase awaits more than {} arrivals", kMaxArrivals)};
+  }
+  ++pending_;
+  return {};
+}
+
 CheckResult Mbarrier::expect_bytes(std::uint32_t bytes) {
   return count_bytes(bytes);
 }

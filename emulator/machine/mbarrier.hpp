@@ -22,9 +22,21 @@ class Mbarrier {
   /// Counts arrivals; refuses a count of 0 or one that exceeds the awaited arrivals. The phase
   /// completes when all arrivals and bytes have arrived.
   CheckResult arrive(std::uint32_t count);
+  /// Removes arrivals from all phases from the current one on, and counts them in this one.
+  CheckResult drop(std::uint32_t count);
+  /// Awaits an arrival more in the current phase alone.
+  CheckResult add_arrival();
+  /// Whether so many arrivals would end the phase, bytes aside.
+  [[nodiscard]] bool would_complete(std::uint32_t count) const { return count >= pending_; }
   CheckResult expect_bytes(std::uint32_t bytes);
   CheckResult complete_bytes(std::uint32_t bytes);
 
+  /// Phase and awaited arrivals in one number, as arrivals return it.
+  [[nodiscard]] std::uint64_t state() const { return phase_ << kPendingBits | pending_; }
+  static std::uint64_t phase_of(std::uint64_t state) { return state >> kPendingBits; }
+  static std::uint32_t pending_of(std::uint64_t state) {
+    return static_cast<std::uint32_t>(state & ((1U << kPendingBits) - 1));
+  }
   /// Number of completed phases.
   [[nodiscard]] std::uint64_t phase() const { return phase_; }
   /// Whether the most recently completed phase has this parity; before the first phase completes,
@@ -45,6 +57,8 @@ class Mbarrier {
   std::uint64_t awaited_phases = 0;  // number of phases that some thread has waited for
 
  private:
+  static constexpr unsigned kPendingBits = 20;
+
   CheckResult count_bytes(std::int64_t bytes);
   void end_phase_if_complete();
 

@@ -8,11 +8,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "emulator/program/place_name.hpp"
+
 namespace emu {
 namespace {
 
 constexpr std::uint64_t kMaxTurn = 64;   // maximum number of operations of a warp per turn
 constexpr int kMaxUndelayedTurn = 1024;  // the same, where warps are not delayed
+constexpr std::uint32_t kMaxDelayedTurns = 256;  // the same for turns before delayed work runs
 constexpr std::uint64_t kMaxDelay = 12;  // maximum number of turns before a block starts
 
 std::string wait_text(const Split& split, Warp& warp) {
@@ -28,8 +31,11 @@ std::string wait_text(const Split& split, Warp& warp) {
     case WaitFor::kMbarrier: {
       const Block& owner = block.cluster().blocks()[split.wait_detail >> kRankShift];
       const auto mbarrier = owner.mbarriers.find(split.wait_detail & ((1U << kRankShift) - 1));
+      const std::string name = shared_variable_name(
+          *block.grid().program, split.wait_detail & ((1U << kRankShift) - 1));
       return fmt::format(
-          ", waits at the mbarrier {:#x}: {}", split.wait_detail,
+          ", waits at the mbarrier {:#x}{}: {}", split.wait_detail,
+          name.empty() ? "" : " (" + name + ")",
           mbarrier == owner.mbarriers.end() ? "invalidated" : mbarrier->second.text());
     }
     case WaitFor::kClusterBarrier:
@@ -105,7 +111,7 @@ void Scheduler::start_clusters() {
     }
     const std::uint32_t size = grid.cluster_blocks();
     while (grid.started_blocks < grid.block_count() &&
-           (grid.started_blocks == grid.ended_blocks ||
+           (grid.is_cooperative || grid.started_blocks == grid.ended_blocks ||
             grid.started_blocks - grid.ended_blocks + size <= options_.resident_blocks)) {
       const std::uint64_t number = grid.started_blocks / size;
       const std::uint64_t clusters_x = grid.blocks[0] / grid.cluster[0];
@@ -255,8 +261,11 @@ void Scheduler::take_turn(Report& report) {
   if (policy_ != Policy::kLazy && chance(2)) {
     operations += run_async_works(policy_ == Policy::kEager);
   }
-  if (operations == 0) {
-    operations = run_async_works(false);
+  // Warps that wait for work in a loop make progress all the time.
+  delayed_turns_ = operations == 0 ? 0 : delayed_turns_ + 1;
+  if (operations == 0 || delayed_turns_ > kMaxDelayedTurns) {
+    operations += run_async_works(delayed_turns_ > kMaxDelayedTurns);
+    delayed_turns_ = 0;
   }
   if (operations == 0) {
     for (const Runnable& runnable : runnable_) {

@@ -99,6 +99,10 @@ std::uint64_t special_value(Block& block, std::uint32_t warp, std::uint32_t lane
       return kReservedSharedBytes + syntax::align_up(used, kSharedUnit);
     case SpecialKind::kReservedSharedEnd:
       return kReservedSharedBytes;
+    case SpecialKind::kWorkspaceHigh:
+      return grid.workspace >> 32U;
+    case SpecialKind::kWorkspaceLow:
+      return grid.workspace & 0xFFFF'FFFFU;
     case SpecialKind::kReservedSharedBegin:
     case SpecialKind::kZero:
       break;

@@ -10,14 +10,12 @@
 
 #include "emulator/machine/block.hpp"
 #include "emulator/machine/cluster.hpp"
+#include "emulator/machine/finding_log.hpp"
 #include "emulator/machine/special_registers.hpp"
 #include "fovea_emulator/error.hpp"
 
 namespace emu {
 namespace {
-
-constexpr unsigned kIntervalBits =
-    27;  // low bits for the interval's number; the bits above hold the warp's number
 
 // Formats the source of an operation as "file.cuh:12", if the PTX has line information.
 std::string source_text(const Program& program, const Op& op) {
@@ -43,7 +41,7 @@ EarlierAccess earlier_access(const races::RunRaces& run, const races::Access& ac
   const Program& program = *grid.program;
   const Op& op = program.ops[races::operation_number(access)];
   const std::uint32_t warp = races::warp_of(access) - 1;
-  return {.kernel = program.function->name,
+  return {.kernel = source_name(program.function->name),
           .instruction = op.instruction->opcode,
           .line = op.instruction->line,
           .source = source_text(program, op),
@@ -53,15 +51,22 @@ EarlierAccess earlier_access(const races::RunRaces& run, const races::Access& ac
 
 void Warp::begin_interval() {
   release_interval();
-  acquire_interval();
+  intervals_.first = released_;
+  writing_lanes = 0;
+  notify_races([](auto& races, auto actor) { races.sync_lanes(actor, false); });
 }
 
 void Warp::release_interval() {
-  constexpr races::Interval kMaxInterval = (1U << kIntervalBits) - 1;
+  constexpr races::Interval kMaxInterval = (1U << races::kIntervalBits) - 1;
   if ((intervals_.now & kMaxInterval) == kMaxInterval) {
     throw Error("a warp has too many barriers and arrivals for the race detector");
   }
   released_ = ++intervals_.now;
+}
+
+void Warp::acquire_interval() {
+  intervals_.first = std::max(intervals_.first, released_);
+  notify_races([](auto& races, auto actor) { races.sync_lanes(actor, true); });
 }
 
 const Grid& Warp::grid() const {
@@ -79,7 +84,7 @@ Warp::Warp(Block& block, int index, Lanes lanes)
       local_(block.grid().program->local_bytes),
       executing_(block.grid().program->functions.size()) {
   cluster_arrivals.fill(-1);
-  intervals_.now = static_cast<races::Interval>(index) << kIntervalBits;
+  intervals_.now = static_cast<races::Interval>(index) << races::kIntervalBits;
   begin_interval();
   splits_.push_back(Split{.lanes = lanes});
   const Program& program = *block.grid().program;
@@ -189,11 +194,12 @@ void Warp::check_async_registers(const Op& op, Lanes lanes) {
     RegisterUse& use = products.uses[access.number];
     const bool is_conflict = use.is_accumulator || (access.is_written && !access.is_constant);
     if (products.is_in_flight(use) && is_conflict) {
-      stop(use.is_accumulator ? FindingKind::kUninitialized : FindingKind::kRegisterRace, op, lanes,
-           fmt::format("it accesses a register of {} (line {}) without a wgmma.wait_group: {}",
-                       use.op->instruction->opcode, use.op->instruction->line,
-                       use.is_accumulator ? "the accumulator is not complete"
-                                          : "A may still be read from it"));
+      report(use.is_accumulator ? FindingKind::kUninitialized : FindingKind::kRegisterRace, op,
+             lanes,
+             fmt::format("it accesses a register of {} (line {}) without a wgmma.wait_group: {}",
+                         use.op->instruction->opcode, use.op->instruction->line,
+                         use.is_accumulator ? "the accumulator is not complete"
+                                            : "A may still be read from it"));
     }
     if (access.is_written) {
       use.fences_before_write = products.fences + 1;
@@ -210,9 +216,9 @@ void Warp::check_pending_loads(const Op& op, Lanes lanes) const {
   const auto require = [&](Slot slot) {
     for (const auto& move : tensor_moves) {
       if (slot != kNoSlot && move->is_load && std::ranges::count(move->op->list, slot) != 0) {
-        stop(FindingKind::kUninitialized, op, lanes,
-             fmt::format("it accesses a register of {} (line {}) without a tcgen05.wait::ld",
-                         move->op->instruction->opcode, move->op->instruction->line));
+        report(FindingKind::kUninitialized, op, lanes,
+               fmt::format("it accesses a register of {} (line {}) without a tcgen05.wait::ld",
+                           move->op->instruction->opcode, move->op->instruction->line));
       }
     }
   };
@@ -356,24 +362,37 @@ void Warp::run_fragment() {
   }
 }
 
-void Warp::stop(FindingKind kind, const Op& op, Lanes lanes, std::string message,
-                std::optional<EarlierAccess> other, std::uint64_t global) const {
+Finding Warp::describe(FindingKind kind, const Op& op, Lanes lanes, std::string message,
+                       std::optional<EarlierAccess> other, std::uint64_t global) const {
   const Program& program = *block_.grid().program;
-  throw Stop{Finding{.kind = kind,
-                     .message = std::move(message),
-                     .kernel = program.function->name,
-                     .instruction = op.instruction->opcode,
-                     .line = op.instruction->line,
-                     .source = source_text(program, op),
-                     .block = block_.index(),
-                     .warp = index_,
-                     .lanes = lanes,
-                     .global = global,
-                     .other = std::move(other)}};
+  return {.kind = kind,
+          .message = std::move(message),
+          .kernel = source_name(program.function->name),
+          .instruction = op.instruction->opcode,
+          .line = op.instruction->line,
+          .source = source_text(program, op),
+          .block = block_.index(),
+          .warp = index_,
+          .lanes = lanes,
+          .global = global,
+          .other = std::move(other)};
 }
 
-void Warp::stop_uninitialized(const Op& op, Lanes lanes, std::string_view what) const {
-  stop(FindingKind::kUninitialized, op, lanes, fmt::format("{} was never written", what));
+void Warp::stop(FindingKind kind, const Op& op, Lanes lanes, std::string message,
+                std::optional<EarlierAccess> other, std::uint64_t global) const {
+  throw Stop{describe(kind, op, lanes, std::move(message), std::move(other), global)};
+}
+
+void Warp::report(FindingKind kind, const Op& op, Lanes lanes, std::string message,
+                  std::optional<EarlierAccess> other, std::uint64_t global,
+                  std::string place) const {
+  Finding finding = describe(kind, op, lanes, std::move(message), std::move(other), global);
+  finding.place = std::move(place);
+  block_.grid().findings->add(std::move(finding));
+}
+
+void Warp::report_uninitialized(const Op& op, Lanes lanes, std::string_view what) const {
+  report(FindingKind::kUninitialized, op, lanes, fmt::format("{} was never written", what));
 }
 
 void Warp::require_all_lanes(const Op& op, Lanes lanes) const {

@@ -16,6 +16,7 @@
 #include "emulator/machine/call_frame.hpp"
 #include "emulator/machine/local_memory.hpp"
 #include "emulator/machine/matrix_products.hpp"
+#include "emulator/machine/partial_values.hpp"
 #include "emulator/program/check_result.hpp"
 #include "emulator/program/lanes.hpp"
 #include "emulator/program/program.hpp"
@@ -27,11 +28,6 @@ namespace emu {
 
 class Block;
 struct Grid;
-
-/// Exception that ends a run with a finding.
-struct Stop {
-  Finding finding;
-};
 
 /// Reasons for which an operation blocks; a deadlock's message lists them.
 enum class WaitFor : std::uint8_t {
@@ -79,6 +75,8 @@ struct PendingCopy {
   std::size_t source_bytes = 0;  // bytes to read; the rest of the destination is filled with zeros
   std::size_t bytes = 0;
   bool is_copied = false;  // the bytes are copied, but not yet visible to instructions
+  /// Whether the copy has been finished, if an mbarrier counts it, too; null: none does.
+  std::shared_ptr<bool> is_finished{};
   const Op* op = nullptr;
 };
 
@@ -225,17 +223,30 @@ class Warp {
   /// Records a lane's arrival at an mbarrier: lanes that wait for an mbarrier later acquire the
   /// operations before the arrival.
   void release_interval();
-  void acquire_interval() { intervals_.first = std::max(intervals_.first, released_); }
+  void acquire_interval();
   [[nodiscard]] const races::OpenIntervals& intervals() const { return intervals_; }
+  /// Lanes that have written shared memory since the lanes synchronised.
+  Lanes writing_lanes = 0;
 
   /// Ends the run with a finding about these lanes and, if given, an address in global memory.
   [[noreturn]] void stop(FindingKind kind, const Op& op, Lanes lanes, std::string message,
                          std::optional<EarlierAccess> other = std::nullopt,
                          std::uint64_t global = 0) const;
-  /// Ends the run if a lane's value is not initialised. `what` names the value: "the address".
+  /// Records a finding behind which the run goes on, unless there are enough. `place` names the
+  /// element in shared memory that it is about.
+  void report(FindingKind kind, const Op& op, Lanes lanes, std::string message,
+              std::optional<EarlierAccess> other = std::nullopt, std::uint64_t global = 0,
+              std::string place = {}) const;
+  /// Reports a lane's value that is not initialised. `what` names the value: "the address".
   void require_valid(Slot slot, const Op& op, Lanes lanes, std::string_view what) const {
     if ((valid(slot) & lanes) != lanes) [[unlikely]] {
-      stop_uninitialized(op, lanes & ~valid(slot), what);
+      report_uninitialized(op, lanes & ~valid(slot), what);
+    }
+  }
+  /// Reports a finding of this kind if `result` is a refusal.
+  void expect(const CheckResult& result, FindingKind kind, const Op& op, Lanes lanes) const {
+    if (!result) {
+      report(kind, op, lanes, result.reason);
     }
   }
   /// Ends the run with a finding of this kind if `result` is a refusal.
@@ -269,6 +280,8 @@ class Warp {
   bool may_time_out = true;
   /// Products of the warpgroup, for the warp's rows.
   MatrixProducts products{};
+  /// Registers of which some bytes are initialised.
+  PartialValues partial_values{};
   /// Priority under Policy::kPriorities.
   std::uint64_t priority = 0;
 
@@ -321,7 +334,9 @@ class Warp {
   races::Fragments::Id create_fragment(races::Fragments::Id whole);
   void join_fragment(const Split& split);
   void run_fragment();
-  [[noreturn]] void stop_uninitialized(const Op& op, Lanes lanes, std::string_view what) const;
+  void report_uninitialized(const Op& op, Lanes lanes, std::string_view what) const;
+  [[nodiscard]] Finding describe(FindingKind kind, const Op& op, Lanes lanes, std::string message,
+                                 std::optional<EarlierAccess> other, std::uint64_t global) const;
 
   Block& block_;
   int index_;

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "emulator/machine/cluster.hpp"
+#include "emulator/program/place_name.hpp"
 #include "fovea_emulator/error.hpp"
 
 namespace emu {
@@ -46,6 +48,11 @@ std::string conflict_message(const Warp& warp, const races::Conflict& conflict, 
           "synchronised without tcgen05.fence::before_thread_sync before or "
           "tcgen05.fence::after_thread_sync after",
           verb, where, participle);
+    case races::ConflictKind::kOtherLanes:
+      return fmt::format(
+          "it {} {}, which another access has {}; other lanes of that access's warp have arrived "
+          "at an mbarrier since, but no bar.warp.sync orders the access before their arrival",
+          verb, where, participle);
     case races::ConflictKind::kUnordered:
       break;
   }
@@ -63,25 +70,42 @@ std::string conflict_message(const Warp& warp, const races::Conflict& conflict, 
 
 }  // namespace
 
-void stop_at_conflict(const Warp& warp, const Op& op, Lanes lanes, const races::Conflict& conflict,
-                      bool is_write, const std::string& where, std::uint64_t global) {
+void report_conflict(const Warp& warp, const Op& op, Lanes lanes, const races::Conflict& conflict,
+                      bool is_write, const std::string& where, std::uint64_t global,
+                     std::string place) {
   const FindingKind kind =
       conflict.kind == races::ConflictKind::kNoProxyFence    ? FindingKind::kNoProxyFence
       : conflict.kind == races::ConflictKind::kNoTensorFence ? FindingKind::kNoTensorFence
                                                              : FindingKind::kRace;
-  warp.stop(kind, op, lanes, conflict_message(warp, conflict, is_write, where),
-            earlier_access(warp.races()->run(), conflict.other), global);
+  warp.report(kind, op, lanes, conflict_message(warp, conflict, is_write, where),
+              earlier_access(warp.races()->run(), conflict.other), global, std::move(place));
 }
 
 namespace {
 
+std::string place_name(const Warp& warp, const Op& op, std::uint64_t offset) {
+  return shared_place_name(*warp.grid().program, op.instruction->opcode, offset);
+}
+
 void check_shared(const Warp& warp, const Op& op, Lanes lanes, const races::View& view,
                   bool is_write, Block& block, std::uint64_t offset, std::size_t bytes) {
-  const auto conflict =
-      is_write ? block.shadow.write(view, offset, bytes) : block.shadow.read(view, offset, bytes);
+  const auto access = [&](const races::View& current) {
+    return is_write ? block.shadow.write(current, offset, bytes)
+                    : block.shadow.read(current, offset, bytes);
+  };
+  std::optional<races::Conflict> conflict;
+  if (view.lane_releases == nullptr) [[likely]] {
+    conflict = access(view);
+  } else {
+    const races::LaneLookup lanes_of_block = block.lane_lookup();
+    races::View view_with_lanes = view;
+    view_with_lanes.lanes = &lanes_of_block;
+    conflict = access(view_with_lanes);
+  }
   if (conflict.has_value()) {
-    stop_at_conflict(warp, op, lanes, *conflict, is_write,
-                     fmt::format("shared memory at {:#x}", block.shared_base() + conflict->offset));
+    report_conflict(warp, op, lanes, *conflict, is_write,
+                    fmt::format("shared memory at {:#x}", block.shared_base() + conflict->offset), 0,
+                    place_name(warp, op, conflict->offset));
   }
 }
 
@@ -95,14 +119,15 @@ void check_lane(Warp& warp, const Op& op, int lane, bool is_write, std::uint64_t
   if (conflict.has_value()) {
     const std::string other = conflict->lane < 0 ? std::string("other lanes have")
                                                  : fmt::format("lane {} has", conflict->lane);
-    warp.stop(
+    warp.report(
         FindingKind::kRace, op, lane < 0 ? kAllLanes : lane_bit(lane),
         fmt::format("it {} shared memory at {:#x}, which {} {}, without a bar.warp.sync or other "
                     "barrier in between",
                     is_write ? "writes" : "reads", block.shared_base() + conflict->offset, other,
                     conflict->is_write ? "written" : "read"),
         earlier_access(warp.races()->run(),
-                       warp.races()->settled_access(warp.actor(), conflict->operation)));
+                       warp.races()->settled_access(warp.actor(), conflict->operation)),
+        0, place_name(warp, op, conflict->offset));
   }
 }
 
@@ -111,7 +136,7 @@ void check_global(const Warp& warp, const Op& op, Lanes lanes, const races::View
   const auto conflict = is_write ? allocation.shadow.write(view, offset, bytes)
                                  : allocation.shadow.read(view, offset, bytes);
   if (conflict.has_value()) {
-    stop_at_conflict(warp, op, lanes, *conflict, is_write,
+    report_conflict(warp, op, lanes, *conflict, is_write,
                      fmt::format("global memory at {:#x}", allocation.address + conflict->offset),
                      allocation.address + conflict->offset);
   }
@@ -143,11 +168,10 @@ void Accesses::check_copy_write() {
   }
 }
 
-void Accesses::settle() {
+void Accesses::settle(const races::Access& access) const {
   for (std::size_t i = 0; i < count_; ++i) {
     const Range& range = ranges_.at(i);
-    range.block->shadow.settle(races_->settled_access(warp_.actor(), operation_number(warp_, op_)),
-                               static_cast<std::uint64_t>(range.first - range.block->shared.data()),
+    range.block->shadow.settle(access, static_cast<std::uint64_t>(range.first - range.block->shared.data()),
                                range.bytes);
   }
 }
@@ -175,11 +199,17 @@ void LaneAccesses::check(int lane, const Memory& memory, std::size_t bytes, bool
 }
 
 void LaneAccesses::record(int lane, const Memory& memory, std::size_t bytes, bool is_write) const {
-  if (is_checked(memory, bytes)) {
-    block_->lane_shadow.record(warp_.intervals(), lane, operation_, is_write,
-                               static_cast<std::uint64_t>(memory.bytes - block_->shared.data()),
-                               bytes, is_strong_);
+  if (block_ == nullptr || memory.block != block_) {
+    return;
   }
+  if (is_write) {
+    warp_.writing_lanes |= lane < 0 ? kAllLanes : lane_bit(lane);
+  } else if (bytes < 4) {
+    return;
+  }
+  races::LaneShadow& shadow = bytes >= 4 ? block_->lane_shadow : block_->byte_lane_shadow;
+  shadow.record(warp_.intervals(), lane, operation_, is_write,
+                static_cast<std::uint64_t>(memory.bytes - block_->shared.data()), bytes, is_strong_);
 }
 
 // Tries each word that the bytes touch. Locations are made for what releases something alone.
@@ -261,9 +291,9 @@ bool Accesses::overlap() const {
          }) != sorted.end();
 }
 
-void stop_at_differing_lanes(const Warp& warp, const Op& op, Lanes lanes) {
-  warp.stop(FindingKind::kRace, op, lanes,
-            "lanes of the instruction write different values to the same bytes");
+void report_differing_lanes(const Warp& warp, const Op& op, Lanes lanes) {
+  warp.report(FindingKind::kRace, op, lanes,
+              "lanes of the instruction write different values to the same bytes");
 }
 
 }  // namespace emu

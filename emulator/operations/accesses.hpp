@@ -46,15 +46,14 @@ class Accesses {
   }
 
   /// Check the collected bytes as reads or writes by the warp itself, of a scope if they are strong.
-  /// Each function ends the run with a finding if an earlier access by another actor is unordered
-  /// with one of them.
+  /// Each function reports an earlier access by another actor that is unordered with one of them.
   void check_read(bool is_read_only = false, races::Scope scope = races::Scope::kNone);
   void check_write(races::Scope scope = races::Scope::kNone);
   /// Check the source and the destination of a cp.async. After the wait, settle() turns the
   /// destination's writes into the warp's own.
   void check_copy_read();
   void check_copy_write();
-  void settle();
+  void settle(const races::Access& access) const;
 
   /// Whether several of the accesses overlap.
   [[nodiscard]] bool overlap() const;
@@ -82,7 +81,7 @@ class Accesses {
 };
 
 /// Checks accesses through the asynchronous proxy that a warp, or one of its lanes, starts. Each
-/// check ends the run with a finding if an earlier access is unordered with the new one. Accesses
+/// check reports an earlier access that is unordered with the new one. Accesses
 /// of different lanes are unordered unless the lanes have synchronised.
 class AsyncAccesses {
  public:
@@ -93,6 +92,22 @@ class AsyncAccesses {
   /// Accesses by a tensor core, to shared memory only.
   AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, const races::View& shared)
       : warp_(warp), op_(op), lanes_(lanes), shared_(shared) {}
+
+  /// Makes the accesses strong among threads of all clusters, as reductions are.
+  void make_strong() {
+    constexpr std::uint32_t kStrong = races::pack_origin(0, 0, false, races::Scope::kDevice);
+    shared_.access.origin |= kStrong;
+    global_.access.origin |= kStrong;
+  }
+  /// Makes the accesses ones of the generic proxy.
+  void make_generic() {
+    for (races::View* const view : {&shared_, &global_}) {
+      view->access.origin &= ~races::pack_origin(0, 0, true);
+      view->visible_writes = view->prior_accesses;
+      view->ended_with_visible_writes = view->ended;
+      view->visible_others = view->others;
+    }
+  }
 
   void read_shared(Block& block, std::uint32_t offset, std::size_t bytes) const {
     access_shared(block, false, offset, bytes);
@@ -118,9 +133,9 @@ class AsyncAccesses {
   races::View global_{};
 };
 
-/// Checks accesses of single lanes to shared memory. A check ends the run with a finding if another
-/// lane of the warp has made a conflicting access with no barrier between. Accesses of less than a
-/// word are ignored.
+/// Checks accesses of single lanes to shared memory. A check reports another lane of
+/// the warp that has made a conflicting access with no barrier between. Accesses of less than a
+/// word are not checked.
 class LaneAccesses {
  public:
   LaneAccesses(Warp& warp, const Op& op, bool is_strong = false)
@@ -151,15 +166,16 @@ class LaneAccesses {
 void order_strong_access(Warp& warp, const Memory& memory, std::size_t bytes,
                          const races::StrongAccess& access, bool is_write);
 
-/// Ends the run with a finding: lanes of an instruction have written different values to the same
+/// Reports lanes of an instruction that have written different values to the same
 /// bytes.
-[[noreturn]] void stop_at_differing_lanes(const Warp& warp, const Op& op, Lanes lanes);
+void report_differing_lanes(const Warp& warp, const Op& op, Lanes lanes);
 
-/// Ends the run with a finding: an access is unordered with an earlier one. `where` names the
+/// Reports an access that is unordered with an earlier one. `where` names the
 /// place, such as "shared memory at 0x400"; `global` is the address if it is in global memory, or
-/// 0.
-[[noreturn]] void stop_at_conflict(const Warp& warp, const Op& op, Lanes lanes,
+/// 0; `place` names the element in shared memory.
+void report_conflict(const Warp& warp, const Op& op, Lanes lanes,
                                    const races::Conflict& conflict, bool is_write,
-                                   const std::string& where, std::uint64_t global = 0);
+                                   const std::string& where, std::uint64_t global = 0,
+                     std::string place = {});
 
 }  // namespace emu

@@ -167,8 +167,8 @@ void decode_szext(Decoder& decoder) {
     return is_clamped ? &run_lane_wise<Extend<true>, T, T, Word>
                       : &run_lane_wise<Extend<false>, T, T, Word>;
   };
-  decoder.op().code = is_signed_type ? code.template operator()<std::int32_t>()
-                                     : code.template operator()<Word>();
+  decoder.op().code =
+      is_signed_type ? code.template operator()<std::int32_t>() : code.template operator()<Word>();
 }
 
 void decode_bmsk(Decoder& decoder) {
@@ -180,7 +180,7 @@ void decode_bmsk(Decoder& decoder) {
 }
 
 constexpr std::array kOperations = {
-    Operation{"bfe", &decode_bfe},   Operation{"bfi", &decode_bfi},
+    Operation{"bfe", &decode_bfe},     Operation{"bfi", &decode_bfi},
     Operation{"bfind", &decode_bfind}, Operation{"fns", &decode_fns},
     Operation{"szext", &decode_szext}, Operation{"bmsk", &decode_bmsk},
 };

@@ -44,8 +44,15 @@ Outcome run_predicates(Warp& warp, const Op& op, Lanes lanes) {
     warp.write_predicate(op.slots[0], F{}(a), lanes, warp.valid(op.slots[1]));
   } else {
     const Lanes b = warp.read_predicate(op.slots[2], is_negated[1]);
-    warp.write_predicate(op.slots[0], F{}(a, b), lanes,
-                         warp.valid(op.slots[1]) & warp.valid(op.slots[2]));
+    const Lanes all_a = a | ~warp.valid(op.slots[1]);
+    const Lanes all_b = b | ~warp.valid(op.slots[2]);
+    const Lanes known_a = a & warp.valid(op.slots[1]);
+    const Lanes known_b = b & warp.valid(op.slots[2]);
+    // A lane is initialised where its result is the same for either value of what is not.
+    const Lanes low = F{}(known_a, known_b);
+    const Lanes differs = (low ^ F{}(all_a, all_b)) | (low ^ F{}(known_a, all_b)) |
+                          (low ^ F{}(all_a, known_b));
+    warp.write_predicate(op.slots[0], F{}(a, b), lanes, ~differs);
   }
   return Outcome::kDone;
 }
@@ -154,9 +161,9 @@ void decode_lop3(Decoder& decoder) {
 template <bool kIsLeft, bool kIsClamped>
 struct FunnelShift {
   std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t distance) const {
-    const std::uint64_t both = std::uint64_t{b} << 32U | a;
+    const std::uint64_t words = std::uint64_t{b} << 32U | a;
     const std::uint32_t n = kIsClamped ? std::min(distance, 32U) : distance & 31U;
-    return static_cast<std::uint32_t>(kIsLeft ? both << n >> 32U : both >> n);
+    return static_cast<std::uint32_t>(kIsLeft ? words << n >> 32U : words >> n);
   }
 };
 

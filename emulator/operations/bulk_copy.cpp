@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -29,9 +31,28 @@ std::vector<std::size_t> indices_below(std::size_t end) {
   return indices;
 }
 
+// Combines elements with those in memory.
+void reduce(const BulkCopy& copy, const std::byte* from, std::byte* to, std::size_t bytes,
+            bool is_global) {
+  const ComputeAtomic code = is_global ? copy.reduction.global : copy.reduction.shared;
+  const std::size_t element = copy.reduction.element_bits / 8U;
+  for (std::size_t i = 0; i < bytes; i += element) {
+    std::uint64_t old = 0;
+    std::uint64_t operand = 0;
+    std::memcpy(&old, to + i, element);
+    std::memcpy(&operand, from + i, element);
+    const std::uint64_t value = code(old, operand, 0);
+    std::memcpy(to + i, &value, element);
+  }
+}
+
 }  // namespace
 
 Memory resolve_global(const BulkCopy& copy, const CopyPiece& piece) {
+  if (copy.source != nullptr) {
+    return {copy.source->shared.data() + piece.global,
+            copy.source->is_shared_written.data() + piece.global, copy.source};
+  }
   return resolve_unaligned(copy.warp, copy.op, copy.lane, MemorySpace::kGlobal, piece.global,
                            piece.last - piece.first);
 }
@@ -49,6 +70,9 @@ BulkLoad::BulkLoad(BulkCopy copy, std::span<const BulkTarget> targets, std::uint
                         .remaining = copy_.pieces.size(),
                         .written = std::vector<std::uint8_t>(copy_.pieces.size() * kMaxPiece)});
     for (const CopyPiece& piece : copy_.pieces) {
+      if (copy_.reduces()) {
+        break;
+      }
       for_each_unit(copy_, piece, [&](std::uint32_t offset, std::uint32_t /*from*/) {
         std::fill_n(block.shared.data() + offset, kBoxUnit, kPoison);
         std::fill_n(block.is_shared_written.data() + offset, kBoxUnit, std::uint8_t{0});
@@ -72,7 +96,8 @@ bool BulkLoad::step(std::mt19937_64& random) {
 }
 
 bool BulkLoad::needs(const Block& block) const {
-  return std::ranges::any_of(targets_, [&](const Target& target) {
+  return (&block == copy_.source && !remaining_.empty()) ||
+         std::ranges::any_of(targets_, [&](const Target& target) {
     return (&target.block == &block && target.remaining > 0) ||
            (&target.counter == &block && (target.remaining > 0 || target.uncounted > 0));
   });
@@ -91,9 +116,14 @@ void BulkLoad::write_piece(Target& target, std::size_t number) {
   if (piece.first < piece.last) {
     const Memory from = resolve_global(copy_, piece);
     std::copy_n(from.bytes, piece.last - piece.first, bytes.data() + piece.first);
-    std::copy_n(from.written, piece.last - piece.first, written + piece.first);
+    std::transform(from.written, from.written + (piece.last - piece.first), written + piece.first,
+                   [](std::uint8_t flag) { return static_cast<std::uint8_t>(flag == 1 ? 1 : 0); });
   }
   for_each_unit(copy_, piece, [&](std::uint32_t offset, std::uint32_t from) {
+    if (copy_.reduces()) {
+      reduce(copy_, bytes.data() + from, target.block.shared.data() + offset, kBoxUnit, false);
+      return;
+    }
     std::copy_n(bytes.data() + from, kBoxUnit, target.block.shared.data() + offset);
   });
   target.uncounted += piece.bytes;
@@ -107,7 +137,10 @@ void BulkLoad::finish(const Target& target) {
   for (std::size_t number = 0; number < copy_.pieces.size(); ++number) {
     const std::uint8_t* const written = target.written.data() + number * kMaxPiece;
     for_each_unit(copy_, copy_.pieces[number], [&](std::uint32_t offset, std::uint32_t from) {
-      std::copy_n(written + from, kBoxUnit, target.block.is_shared_written.data() + offset);
+      std::uint8_t* const flags = target.block.is_shared_written.data() + offset;
+      for (std::uint32_t i = 0; i < kBoxUnit; ++i) {
+        flags[i] = copy_.reduces() ? flags[i] & written[from + i] : written[from + i];
+      }
     });
   }
 }
@@ -130,7 +163,7 @@ BulkStore::BulkStore(BulkCopy copy, std::shared_ptr<BulkProgress> progress)
       written_(copy_.pieces.size() * kMaxPiece),
       unread_(indices_below(copy_.pieces.size())) {
   for (const CopyPiece& piece : copy_.pieces) {
-    if (piece.first < piece.last) {
+    if (piece.first < piece.last && !copy_.reduces()) {
       const Memory to = resolve_global(copy_, piece);
       std::fill_n(to.bytes, piece.last - piece.first, kPoison);
       to.set_written(0, piece.last - piece.first, false);
@@ -180,8 +213,14 @@ void BulkStore::write(std::size_t number) {
   }
   const Memory to = resolve_global(copy_, piece);
   const std::size_t first = number * kMaxPiece + piece.first;
-  std::copy_n(bytes_.data() + first, piece.last - piece.first, to.bytes);
-  std::copy_n(written_.data() + first, piece.last - piece.first, to.written);
+  if (copy_.reduces()) {
+    reduce(copy_, bytes_.data() + first, to.bytes, piece.last - piece.first, true);
+    std::transform(to.written, to.written + (piece.last - piece.first), written_.data() + first,
+                   to.written, std::bit_and<>{});
+  } else {
+    std::copy_n(bytes_.data() + first, piece.last - piece.first, to.bytes);
+    std::copy_n(written_.data() + first, piece.last - piece.first, to.written);
+  }
   const auto* const missing =
       std::find(to.written, to.written + (piece.last - piece.first), std::uint8_t{0});
   const auto offset = static_cast<std::uint32_t>(missing - to.written);

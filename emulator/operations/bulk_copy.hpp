@@ -12,6 +12,7 @@
 #include "emulator/machine/async_work.hpp"
 #include "emulator/machine/tensor_map.hpp"
 #include "emulator/machine/warp.hpp"
+#include "emulator/operations/atomic_values.hpp"
 #include "emulator/operations/memory.hpp"
 
 namespace emu {
@@ -23,6 +24,10 @@ struct BulkCopy {
   int lane = 0;
   std::vector<CopyPiece> pieces{};  // their shared addresses are offsets in a block's memory
   TensorMapDesc map{};              // swizzle and fill of the box; default for plain bytes
+  Block* source = nullptr;  // block whose shared memory a load reads, at the pieces' `global`
+  AtomicCode reduction{};   // of a reduction: how it combines elements with the destination's
+
+  [[nodiscard]] bool reduces() const { return reduction.global != nullptr; }
 };
 
 /// Calls use(offset in shared memory, offset in the piece) for each unit of the piece.
@@ -32,7 +37,8 @@ void for_each_unit(const BulkCopy& copy, const CopyPiece& piece, Use&& use) {
     use(swizzled_address(piece.shared + i, copy.map.swizzle), i);
   }
 }
-/// Resolves the part of the piece that is inside the tensor, in global memory.
+/// Resolves the part of the piece that is inside the tensor, in global memory or in the source's
+/// shared memory.
 Memory resolve_global(const BulkCopy& copy, const CopyPiece& piece);
 
 /// Destination block of a load, and the block whose mbarrier counts the bytes.

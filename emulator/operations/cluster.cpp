@@ -34,7 +34,7 @@ Outcome run_cluster_arrive(Warp& warp, const Op& op, Lanes lanes) {
   });
   if (cluster.races() != nullptr) {
     if (is_relaxed) {
-      cluster.races()->arrive_relaxed(warp.actor(), cluster.sync_point);
+      cluster.races()->arrive_relaxed_at_cluster(warp.actor(), cluster.sync_point);
     } else {
       cluster.races()->arrive(warp.actor(), cluster.sync_point);
     }
@@ -270,14 +270,6 @@ void decode_rank_of(Decoder& decoder) {
   op.code = &run_rank_of;
 }
 
-// Decodes nanosleep, which sleeps for no time: time is not modelled.
-void decode_nanosleep(Decoder& decoder) {
-  decoder.require("u32");
-  decoder.expect_operands(1);
-  static_cast<void>(decoder.source(0, Type::kU32));
-  decoder.op().code = &run_nothing;
-}
-
 void decode_setmaxnreg(Decoder& decoder) {
   Op& op = decoder.op();
   const bool is_increase = decoder.take_one_of({"inc", "dec"}) == "inc";
@@ -304,7 +296,6 @@ void decode_griddepcontrol(Decoder& decoder) {
 constexpr std::array kOperations = {
     Operation{"mapa", &decode_mapa},
     Operation{"getctarank", &decode_rank_of},
-    Operation{"nanosleep", &decode_nanosleep},
     Operation{"fence", &decode_fence},
     Operation{"membar", &decode_fence},
     Operation{"setmaxnreg", &decode_setmaxnreg},

@@ -89,9 +89,19 @@ struct Test {
            : combination == Combination::kOr ? result | c
                                              : result ^ c;
   }
-  [[nodiscard]] Lanes valid(const Warp& warp, const Op& op) const {
-    return warp.valid(op.slots[1]) & warp.valid(op.slots[2]) &
-           (combination == Combination::kNone ? kAllLanes : warp.valid(op.slots[3]));
+  // Lanes whose result is initialised. `holds` says whether the relation does, before it is
+  // combined: where either of the two decides alone, the other one need not be initialised.
+  [[nodiscard]] Lanes valid(const Warp& warp, const Op& op, Lanes holds) const {
+    const Lanes compared = warp.valid(op.slots[1]) & warp.valid(op.slots[2]);
+    if (combination == Combination::kNone) {
+      return compared;
+    }
+    const Lanes c = warp.read_predicate(op.slots[3], is_negated);
+    const Lanes combined = warp.valid(op.slots[3]);
+    const Lanes decides = combination == Combination::kAnd  ? (compared & ~holds) | (combined & ~c)
+                          : combination == Combination::kOr ? (compared & holds) | (combined & c)
+                                                            : 0;
+    return (compared & combined) | decides;
   }
 };
 constexpr std::size_t kSecondDestination = 4;
@@ -102,7 +112,8 @@ Outcome run_setp(Warp& warp, const Op& op, Lanes lanes) {
   const Lanes result =
       holding_lanes<kRelation>(warp.read<T>(op.slots[1]), warp.read<T>(op.slots[2])) ^
       test.inverted;
-  warp.write_predicate(op.slots[0], test.combine(warp, op, result), lanes, test.valid(warp, op));
+  warp.write_predicate(op.slots[0], test.combine(warp, op, result), lanes,
+                       test.valid(warp, op, result));
   return Outcome::kDone;
 }
 
@@ -141,8 +152,8 @@ Vec<float> read_floats(const Warp& warp, Slot slot, const GeneralTest& test, int
   const auto bits = read_bits(warp, slot, format.bits() * count);
   Vec<float> values;
   for (int i = 0; i < kLanes; ++i) {
-    const std::uint64_t own = bits.lanes[i] >> (element * format.bits());
-    const std::uint64_t number = test.flushes ? format.flush(own) : own;
+    const std::uint64_t element_bits = bits.lanes[i] >> (element * format.bits());
+    const std::uint64_t number = test.flushes ? format.flush(element_bits) : element_bits;
     values.lanes[i] = format == kF16    ? f16_value(static_cast<std::uint16_t>(number))
                       : format == kBF16 ? bf16_value(static_cast<std::uint16_t>(number))
                                         : std::bit_cast<float>(static_cast<std::uint32_t>(number));
@@ -186,7 +197,7 @@ Outcome run_general_setp(Warp& warp, const Op& op, Lanes lanes) {
   const Lanes second = general.elements.count == 2
                            ? run_relation(warp, op, general, 1) ^ test.inverted
                            : ~first;
-  const Lanes valid = test.valid(warp, op);
+  const Lanes valid = test.valid(warp, op, first) & test.valid(warp, op, second);
   const Lanes results[] = {test.combine(warp, op, first), test.combine(warp, op, second)};
   if (op.slots[0] != kNoSlot) {
     warp.write_predicate(op.slots[0], results[0], lanes, valid);
@@ -207,7 +218,8 @@ Outcome run_set(Warp& warp, const Op& op, Lanes lanes) {
       results.lanes[lane] |= general.true_value << (element * general.element_bits);
     });
   }
-  write_bits(warp, op.slots[0], general.result_bits, results, lanes, general.test.valid(warp, op));
+  const Lanes valid = general.test.valid(warp, op, 0) & general.test.valid(warp, op, kAllLanes);
+  write_bits(warp, op.slots[0], general.result_bits, results, lanes, valid);
   return Outcome::kDone;
 }
 
@@ -278,10 +290,9 @@ Code simple_code(Decoder& decoder, const GeneralTest& general) {
   if (general.type == Type::kF64) {
     return setp_code<double>(general.relation);
   }
-  return is_float(general.type)
-             ? nullptr
-             : pick_integer(decoder, general.type,
-                            [&]<typename T>() { return setp_code<T>(general.relation); });
+  return is_float(general.type) ? nullptr : pick_integer(decoder, general.type, [&]<typename T>() {
+    return setp_code<T>(general.relation);
+  });
 }
 
 void decode_setp(Decoder& decoder) {
@@ -321,7 +332,7 @@ void decode_set(Decoder& decoder) {
     if (elements.count != std::max(general.elements.count, 1) || to == Type::kF64) {
       decoder.fail("unsupported type of the result");
     }
-    general.true_value = elements.format.one();
+    general.true_value = elements.format.unity();
   } else if (bits_of(to) == 32 || (bits_of(to) == 16 && !is_pair)) {
     general.true_value = (std::uint64_t{1} << general.element_bits) - 1;
   } else {
@@ -381,8 +392,8 @@ Outcome run_slct(Warp& warp, const Op& op, Lanes lanes) {
   const auto c = warp.read<Sign>(op.slots[3]);
   Lanes selection = 0;
   for (int i = 0; i < kLanes; ++i) {
-    const Sign sign = kFlushes ? static_cast<Sign>(flush_to_zero(static_cast<float>(c.lanes[i])))
-                               : c.lanes[i];
+    const Sign sign =
+        kFlushes ? static_cast<Sign>(flush_to_zero(static_cast<float>(c.lanes[i]))) : c.lanes[i];
     selection |= static_cast<Lanes>(sign >= 0) << static_cast<unsigned>(i);
   }
   write_selected<T>(warp, op, lanes, selection);
@@ -398,12 +409,11 @@ void decode_slct(Decoder& decoder) {
   const bool flushes = sign == Type::kF32 && decoder.take("ftz");
   add_selected(decoder, type);
   decoder.add(decoder.source(3, sign));
-  decoder.op().code =
-      pick_integer(decoder, bit_type(bits_of(type)), [&]<typename T>() -> Code {
-        return sign == Type::kS32 ? &run_slct<T, std::int32_t>
-               : flushes          ? &run_slct<T, float, true>
-                                  : &run_slct<T, float>;
-      });
+  decoder.op().code = pick_integer(decoder, bit_type(bits_of(type)), [&]<typename T>() -> Code {
+    return sign == Type::kS32 ? &run_slct<T, std::int32_t>
+           : flushes          ? &run_slct<T, float, true>
+                              : &run_slct<T, float>;
+  });
 }
 
 constexpr std::array kOperations = {

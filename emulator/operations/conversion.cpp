@@ -1,4 +1,6 @@
 // Type conversions of single numbers: cvt.
+#include "emulator/operations/conversion.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -6,7 +8,6 @@
 #include <type_traits>
 
 #include "emulator/machine/block.hpp"
-#include "emulator/operations/conversion.hpp"
 #include "emulator/operations/floating.hpp"
 #include "emulator/operations/operations.hpp"
 #include "emulator/operations/registers.hpp"
@@ -77,9 +78,8 @@ struct Conversion {
     if (number.is_nan()) {
       return to.bits < 64 && from.bits < 64 ? 0 : to.is_signed ? 0 - highest : highest;
     }
-    const bool is_too_large =
-        number.is_infinite() ||
-        (number.units != 0 && number.exponent + bit_width(number.units) > 64);
+    const bool is_too_large = number.is_infinite() ||
+                              (number.units != 0 && number.exponent + bit_width(number.units) > 64);
     const std::uint64_t magnitude =
         is_too_large ? ~std::uint64_t{0} : number.units << std::max(number.exponent, 0);
     if (number.is_negative) {
@@ -116,9 +116,8 @@ Outcome run_integer(Warp& warp, const Op& op, Lanes lanes) {
 Outcome run_conversion(Warp& warp, const Op& op, Lanes lanes) {
   const auto& conversion = op.get<Conversion>();
   Vec<std::uint64_t> values = read_bits(warp, op.slots[1], conversion.from.register_bits);
-  for_each_lane(lanes, [&](int lane) {
-    values.lanes[lane] = conversion.convert(values.lanes[lane]);
-  });
+  for_each_lane(lanes,
+                [&](int lane) { values.lanes[lane] = conversion.convert(values.lanes[lane]); });
   write_bits(warp, op.slots[0], conversion.to.register_bits, values, lanes,
              warp.valid(op.slots[1]));
   return Outcome::kDone;
@@ -237,10 +236,10 @@ void take_conversion_rounding(Decoder& decoder, Conversion& conversion, bool is_
     }
     return;
   }
-  const bool is_exact = from.is_float() == to.is_float() &&
-                        (!from.is_float() || is_same_type ||
-                         (from.format.exponent_bits <= to.format.exponent_bits &&
-                          from.format.fraction_bits <= to.format.fraction_bits));
+  const bool is_exact =
+      from.is_float() == to.is_float() && (!from.is_float() || is_same_type ||
+                                           (from.format.exponent_bits <= to.format.exponent_bits &&
+                                            from.format.fraction_bits <= to.format.fraction_bits));
   if (!is_exact) {
     decoder.fail("expected a rounding modifier");
   }

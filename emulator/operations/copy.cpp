@@ -1,15 +1,19 @@
-// Asynchronous copies from global to shared memory: cp.async, its groups and its waits.
+// Asynchronous copies from global to shared memory: cp.async, its groups, waits and arrivals.
 //
 // Until a lane has waited, the destination counts as uninitialised. The bytes are read and copied
 // either at once or at the wait, as the seed determines.
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include "emulator/machine/block.hpp"
+#include "emulator/machine/cluster.hpp"
 #include "emulator/operations/accesses.hpp"
+#include "emulator/operations/mbarrier.hpp"
 #include "emulator/operations/memory.hpp"
 #include "emulator/operations/operations.hpp"
 
@@ -33,17 +37,27 @@ void copy_bytes(Warp& warp, const PendingCopy& copy) {
   }
 }
 
-// Copies the bytes, if that has not been done, and makes them visible.
-void finish(Warp& warp, const PendingCopy& copy) {
+// Copies the bytes, if that has not been done, and makes them visible: to the lane that has waited,
+// or to those that wait for the phase of an mbarrier.
+void finish(Warp& warp, const PendingCopy& copy, const Mbarrier* mbarrier = nullptr) {
+  if (copy.is_finished != nullptr && std::exchange(*copy.is_finished, true)) {
+    return;
+  }
   if (!copy.is_copied) {
     copy_bytes(warp, copy);
   }
   const Memory destination = resolve_destination(warp, copy);
   destination.set_written(0, copy.bytes, true);
-  Accesses written(warp, *copy.op, lane_bit(copy.lane));
-  written.add(destination, copy.bytes);
-  written.settle();
-  LaneAccesses(warp, *copy.op).record(copy.lane, destination, copy.bytes, true);
+  warp.notify_races([&](const races::ClusterRaces& races, races::Actor actor) {
+    const std::uint32_t operation = operation_number(warp, *copy.op);
+    Accesses written(warp, *copy.op, lane_bit(copy.lane));
+    written.add(destination, copy.bytes);
+    written.settle(mbarrier == nullptr ? races.settled_access(actor, operation)
+                                       : races.counted_access(actor, operation, mbarrier->sync));
+  });
+  if (mbarrier == nullptr) {
+    LaneAccesses(warp, *copy.op).record(copy.lane, destination, copy.bytes, true);
+  }
   if (copy.source_bytes > 0) {
     const Memory source = resolve_unaligned(warp, *copy.op, copy.lane, MemorySpace::kGlobal,
                                             copy.source, copy.source_bytes);
@@ -180,6 +194,91 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
+// The arrival of a lane at an mbarrier when its copies so far have ended.
+class CopyArrival : public AsyncWork {
+ public:
+  CopyArrival(Warp& warp, const Op& op, int lane, std::uint64_t mbarrier,
+              std::vector<PendingCopy> copies)
+      : AsyncWork(warp, op, lane_bit(lane)),
+        lane_(lane),
+        mbarrier_(mbarrier),
+        copies_(std::move(copies)) {}
+
+  bool step(std::mt19937_64& /*random*/) override {
+    Mbarrier& mbarrier = find_mbarrier(warp(), op(), lane_, MemorySpace::kShared, mbarrier_);
+    for (const PendingCopy& copy : copies_) {
+      finish(warp(), copy, &mbarrier);
+    }
+    const auto is_finished = [](const PendingCopy& copy) {
+      return copy.is_finished != nullptr && *copy.is_finished;
+    };
+    std::erase_if(warp().open_copies, is_finished);
+    for (CopyGroup& group : warp().copy_groups) {
+      std::erase_if(group.copies, is_finished);
+    }
+    warp().notify_races(
+        [&](auto& races, auto actor) { races.release_copies(actor, mbarrier.sync); });
+    warp().require(mbarrier.arrive(1), FindingKind::kBarrierMisuse, op(), lanes());
+    return true;
+  }
+  [[nodiscard]] bool needs(const Block& block) const override { return &block == &warp().block(); }
+
+ private:
+  int lane_;
+  std::uint64_t mbarrier_;
+  std::vector<PendingCopy> copies_;
+};
+
+struct CopyArrivalOperand {
+  AddressOperand mbarrier{};
+  bool adds_arrival = true;  // without .noinc: the phase awaits the arrival on top of the others
+};
+
+// Slots: the mbarrier's address.
+Outcome run_copy_arrival(Warp& warp, const Op& op, Lanes lanes) {
+  const auto& [operand, adds_arrival] = op.get<CopyArrivalOperand>();
+  warp.require_valid(op.slots[0], op, lanes, "the address");
+  for_each_lane(lanes, [&](int lane) {
+    const std::uint64_t address = address_of(warp, operand, lane);
+    Mbarrier& mbarrier = find_mbarrier(warp, op, lane, MemorySpace::kShared, address);
+    require_initialized(warp, op, lane_bit(lane), mbarrier, false);
+    if (adds_arrival) {
+      warp.require(mbarrier.add_arrival(), FindingKind::kBarrierMisuse, op, lane_bit(lane));
+    }
+    std::vector<PendingCopy> copies;
+    const auto add = [&](std::vector<PendingCopy>& pending) {
+      for (PendingCopy& copy : pending) {
+        if (copy.lane == lane) {
+          if (copy.is_finished == nullptr) {
+            copy.is_finished = std::make_shared<bool>(false);
+          }
+          copies.push_back(copy);
+        }
+      }
+    };
+    for (CopyGroup& group : warp.copy_groups) {
+      add(group.copies);
+    }
+    add(warp.open_copies);
+    warp.block().cluster().start(
+        std::make_unique<CopyArrival>(warp, op, lane, address, std::move(copies)));
+  });
+  return Outcome::kDone;
+}
+
+void decode_copy_arrival(Decoder& decoder) {
+  Op& op = decoder.op();
+  decoder.require("arrive");
+  CopyArrivalOperand details;
+  details.adds_arrival = !decoder.take("noinc");
+  take_shared_space(decoder);
+  decoder.require("b64");
+  decoder.expect_operands(1);
+  details.mbarrier = decoder.add_address(0);
+  op.details.set(details);
+  op.code = &run_copy_arrival;
+}
+
 void decode_copy(Decoder& decoder) {
   Op& op = decoder.op();
   const std::string_view cache_operator = decoder.take_one_of({"ca", "cg"});
@@ -224,6 +323,8 @@ void decode_cp(Decoder& decoder) {
     decoder.expect_operands(0);
     op.details.set(CopyWait{.waits_for_all = true});
     op.code = &run_wait;
+  } else if (decoder.take("mbarrier")) {
+    decode_copy_arrival(decoder);
   } else {
     decode_copy(decoder);
   }

@@ -25,11 +25,25 @@ Outcome run_move_predicate(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
+// Returns those of the lanes, whose value is not initialised as a whole, of which this part is.
+template <typename Whole, typename Part>
+Lanes lanes_with_part(const Warp& warp, Slot slot, const Vec<Whole>& whole, Lanes lanes,
+                      std::size_t part) {
+  Lanes valid = 0;
+  const std::uint64_t mask = std::uint64_t{static_cast<Part>(~Part{0})} << 8 * sizeof(Part) * part;
+  for_each_lane(lanes, [&](int lane) {
+    const std::uint64_t bits = warp.partial_values.written_bits(slot, lane, whole.lanes[lane]);
+    valid |= (bits & mask) == mask ? lane_bit(lane) : 0;
+  });
+  return valid;
+}
+
 // Slots: the source. `list`: a destination for each part of it, lowest part first; kNoSlot if the
 // part is discarded.
 template <typename Whole, typename Part>
 Outcome run_unpack(Warp& warp, const Op& op, Lanes lanes) {
   const auto whole = warp.read<Whole>(op.slots[0]);
+  const Lanes valid = warp.valid(op.slots[0]);
   for (std::size_t part = 0; part < op.list.size(); ++part) {
     if (op.list[part] == kNoSlot) {
       continue;
@@ -38,7 +52,9 @@ Outcome run_unpack(Warp& warp, const Op& op, Lanes lanes) {
     for (int i = 0; i < kLanes; ++i) {
       d.lanes[i] = static_cast<Part>(whole.lanes[i] >> (8 * sizeof(Part) * part));
     }
-    warp.write(op.list[part], d, lanes, warp.valid(op.slots[0]));
+    warp.write(
+        op.list[part], d, lanes,
+        valid | lanes_with_part<Whole, Part>(warp, op.slots[0], whole, lanes & ~valid, part));
   }
   return Outcome::kDone;
 }
@@ -56,6 +72,15 @@ Outcome run_pack(Warp& warp, const Op& op, Lanes lanes) {
     }
   }
   warp.write(op.slots[0], whole, lanes, valid);
+  for_each_lane(lanes & ~valid, [&](int lane) {
+    std::uint64_t bits = 0;
+    for (std::size_t part = 0; part < op.list.size(); ++part) {
+      const std::uint64_t mask = std::uint64_t{static_cast<Part>(~Part{0})}
+                                 << 8 * sizeof(Part) * part;
+      bits |= (warp.valid(op.list[part]) & lane_bit(lane)) != 0 ? mask : 0;
+    }
+    warp.partial_values.keep(op.slots[0], lane, whole.lanes[lane], bits);
+  });
   return Outcome::kDone;
 }
 

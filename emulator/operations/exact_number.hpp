@@ -35,7 +35,7 @@ struct FloatFormat {
   [[nodiscard]] constexpr std::uint64_t least_normal() const {
     return std::uint64_t{1} << fraction_bits;
   }
-  [[nodiscard]] constexpr std::uint64_t one() const {
+  [[nodiscard]] constexpr std::uint64_t unity() const {
     return static_cast<std::uint64_t>(bias()) << fraction_bits;
   }
   [[nodiscard]] constexpr std::uint64_t infinity() const { return sign() - least_normal(); }
@@ -209,7 +209,7 @@ struct FloatResult {
       bits &= format.sign();
     }
     if (saturates) {
-      return number.is_negative || number.is_nan() ? 0 : std::min(bits, format.one());
+      return number.is_negative || number.is_nan() ? 0 : std::min(bits, format.unity());
     }
     return has_relu && number.is_negative && !number.is_nan() ? 0 : bits;
   }

@@ -36,8 +36,8 @@ Outcome run_extended(Warp& warp, const Op& op, Lanes lanes) {
     T first = a.lanes[i];
     T second = b.lanes[i];
     if constexpr (kIsMad) {
-      first = kExtended == Extended::kMadLow ? low_product(first, second)
-                                             : high_product(first, second);
+      first =
+          kExtended == Extended::kMadLow ? low_product(first, second) : high_product(first, second);
       second = c.lanes[i];
     }
     const Wide x = static_cast<Word>(first);

@@ -42,7 +42,7 @@ struct Extreme {
              : format.is_nan(a)                                  ? b
                                                                  : a;
     }
-    // As unsigned numbers, these have the same order as the floats, -0 before 0.
+    // Gives unsigned numbers that have the order of the floats, -0 before 0.
     const auto key = [&](std::uint64_t bits) {
       return (bits & format.sign()) != 0 ? ~bits & all : bits | format.sign();
     };
@@ -91,8 +91,7 @@ Outcome run_extreme(Warp& warp, const Op& op, Lanes lanes) {
 template <typename F>
 void decode_extreme(Decoder& decoder) {
   const Type type = decoder.take_type();
-  Extreme extreme{.elements = float_elements(decoder, type),
-                  .is_max = std::is_same_v<F, Max>};
+  Extreme extreme{.elements = float_elements(decoder, type), .is_max = std::is_same_v<F, Max>};
   if (type == Type::kF32x2) {
     decoder.fail("unsupported type");
   }
@@ -115,8 +114,8 @@ void decode_extreme(Decoder& decoder) {
       return extreme.flushes ? &run_lane_wise<WithModifiers<G, true, false>, float, float, float>
                              : &run_lane_wise<WithModifiers<G, false, false>, float, float, float>;
     };
-    decoder.op().code = extreme.keeps_nan ? code.template operator()<OrNan<F>>()
-                                          : code.template operator()<F>();
+    decoder.op().code =
+        extreme.keeps_nan ? code.template operator()<OrNan<F>>() : code.template operator()<F>();
     return;
   }
   decoder.op().details.set(extreme);
@@ -233,9 +232,8 @@ Outcome run_testp(Warp& warp, const Op& op, Lanes lanes) {
   const auto& test = op.get<PropertyTest>();
   const Vec<std::uint64_t> values = read_bits(warp, op.slots[1], test.elements.bits());
   Lanes holding = 0;
-  for_each_lane(lanes, [&](int lane) {
-    holding |= test.holds(values.lanes[lane]) ? lane_bit(lane) : 0;
-  });
+  for_each_lane(lanes,
+                [&](int lane) { holding |= test.holds(values.lanes[lane]) ? lane_bit(lane) : 0; });
   warp.write_predicate(op.slots[0], holding, lanes, warp.valid(op.slots[1]));
   return Outcome::kDone;
 }

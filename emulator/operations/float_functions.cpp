@@ -63,11 +63,10 @@ Outcome run_approximation(Warp& warp, const Op& op, Lanes lanes) {
     values.lanes[lane] = 0;
     for (int place = 0; place < elements.bits(); place += format.bits()) {
       const std::uint64_t operand = operands >> place;
-      const double value =
-          kFunction(double_of(flushes ? format.flush(operand) : operand, format));
-      values.lanes[lane] |= result.encode(decode_float<std::uint64_t>(
-                                std::bit_cast<std::uint64_t>(value), kF64))
-                            << place;
+      const double value = kFunction(double_of(flushes ? format.flush(operand) : operand, format));
+      values.lanes[lane] |=
+          result.encode(decode_float<std::uint64_t>(std::bit_cast<std::uint64_t>(value), kF64))
+          << place;
     }
   });
   write_bits(warp, op.slots[0], elements.bits(), values, lanes, warp.valid(op.slots[1]));

@@ -18,10 +18,12 @@ namespace {
 constexpr double kMinNormal = std::numeric_limits<float>::min() * (1 - 0x1p-25);
 
 // An instruction has a function that the host computes, for .rn of binary32 and binary64, and one
-// of exact numbers, for all other formats and rounding modes.
+// of exact numbers, for all other formats and rounding modes. It must name the rounding mode or
+// not, and is only there for binary32 and binary64 or for 16-bit and packed formats, too.
 struct Add {
   static constexpr std::size_t kSources = 2;
   static constexpr bool kNamesRounding = false;
+  static constexpr bool kIsUnpacked = false;
   auto operator()(auto a, auto b) const { return a + b; }
   template <typename Units>
   static Number<Units> exact(const Number<Units>& a, const Number<Units>& b, Rounding rounding) {
@@ -31,6 +33,7 @@ struct Add {
 struct Sub {
   static constexpr std::size_t kSources = 2;
   static constexpr bool kNamesRounding = false;
+  static constexpr bool kIsUnpacked = false;
   auto operator()(auto a, auto b) const { return a - b; }
   template <typename Units>
   static Number<Units> exact(const Number<Units>& a, Number<Units> b, Rounding rounding) {
@@ -41,16 +44,19 @@ struct Sub {
 struct Mul {
   static constexpr std::size_t kSources = 2;
   static constexpr bool kNamesRounding = false;
+  static constexpr bool kIsUnpacked = false;
   auto operator()(auto a, auto b) const { return a * b; }
   static bool is_tiny(float a, float b) { return std::abs(double{a} * b) < kMinNormal; }
   template <typename Units>
-  static Number<Units> exact(const Number<Units>& a, const Number<Units>& b, Rounding /*rounding*/) {
+  static Number<Units> exact(const Number<Units>& a, const Number<Units>& b,
+                             Rounding /*rounding*/) {
     return product(a, b);
   }
 };
 struct Fma {
   static constexpr std::size_t kSources = 3;
   static constexpr bool kNamesRounding = true;
+  static constexpr bool kIsUnpacked = false;
   auto operator()(auto a, auto b, auto c) const { return std::fma(a, b, c); }
   static bool is_tiny(float a, float b, float c) {
     const double product = double{a} * b;
@@ -69,15 +75,18 @@ struct Fma {
 struct Div {
   static constexpr std::size_t kSources = 2;
   static constexpr bool kNamesRounding = true;
+  static constexpr bool kIsUnpacked = true;
   auto operator()(auto a, auto b) const { return a / b; }
   template <typename Units>
-  static Number<Units> exact(const Number<Units>& a, const Number<Units>& b, Rounding /*rounding*/) {
+  static Number<Units> exact(const Number<Units>& a, const Number<Units>& b,
+                             Rounding /*rounding*/) {
     return quotient(a, b);
   }
 };
 struct Reciprocal {
   static constexpr std::size_t kSources = 1;
   static constexpr bool kNamesRounding = true;
+  static constexpr bool kIsUnpacked = true;
   template <typename T>
   T operator()(T a) const {
     return T{1} / a;
@@ -90,6 +99,7 @@ struct Reciprocal {
 struct SquareRoot {
   static constexpr std::size_t kSources = 1;
   static constexpr bool kNamesRounding = true;
+  static constexpr bool kIsUnpacked = true;
   auto operator()(auto a) const { return std::sqrt(a); }
   template <typename Units>
   static Number<Units> exact(const Number<Units>& a, Rounding /*rounding*/) {
@@ -114,9 +124,16 @@ std::uint64_t nan_of_binary64(const std::array<std::uint64_t, kSources>& sources
   return nan == sources.end() ? kInvalid : *nan | kQuiet;
 }
 
-template <typename F, typename Units>
+// kFormat is the format of all operands, rounded to nearest, if the compiler is to know it, which
+// is faster.
+template <typename F, typename Units, FloatFormat kFormat = FloatFormat{}>
 Outcome run_exact(Warp& warp, const Op& op, Lanes lanes) {
-  const auto& [result, formats, count] = op.get<ExactArithmetic>();
+  auto [result, formats, count] = op.get<ExactArithmetic>();
+  if constexpr (kFormat != FloatFormat{}) {
+    result.format = kFormat;
+    result.rounding = Rounding::kNearestEven;
+    formats.fill(kFormat);
+  }
   std::array<Vec<std::uint64_t>, F::kSources> registers;
   Lanes valid = kAllLanes;
   for (std::size_t i = 0; i < F::kSources; ++i) {
@@ -126,8 +143,8 @@ Outcome run_exact(Warp& warp, const Op& op, Lanes lanes) {
   Vec<std::uint64_t> results{};
   const auto compute = [&]<std::size_t... kIndices>(int lane, int element,
                                                     std::index_sequence<kIndices...>) {
-    const std::array<std::uint64_t, F::kSources> sources{
-        registers[kIndices].lanes[lane] >> (element * formats[kIndices].bits())...};
+    const std::array<std::uint64_t, F::kSources> sources{registers[kIndices].lanes[lane] >>
+                                                         (element * formats[kIndices].bits())...};
     const auto number = [&](std::size_t i) {
       return decode_float<Units>(result.flushes ? formats[i].flush(sources[i]) : sources[i],
                                  formats[i]);
@@ -200,8 +217,10 @@ template <typename F>
 void decode_arithmetic(Decoder& decoder) {
   const Type type = decoder.take_type();
   const FloatElements elements = float_elements(decoder, type);
+  if (F::kIsUnpacked && type != Type::kF32 && type != Type::kF64) {
+    decoder.fail("unsupported type");
+  }
   const bool is_half = elements.format == kF16 || elements.format == kBF16;
-  const bool is_single = elements.format == kF32;
   ExactArithmetic details{.count = elements.count};
   FloatResult& result = details.result;
   result.format = elements.format;
@@ -210,10 +229,8 @@ void decode_arithmetic(Decoder& decoder) {
     decoder.fail("unsupported rounding");
   }
   result.flushes = take_flush(decoder, type);
-  result.saturates =
-      (type == Type::kF32 || elements.format == kF16) && decoder.take("sat");
-  result.has_relu =
-      is_half && F::kSources == 3 && !result.saturates && decoder.take("relu");
+  result.saturates = (type == Type::kF32 || elements.format == kF16) && decoder.take("sat");
+  result.has_relu = is_half && F::kSources == 3 && !result.saturates && decoder.take("relu");
   details.sources.fill(elements.format);
   std::vector<Type> sources(F::kSources, type);
   const auto short_type = decoder.peek_type();
@@ -232,24 +249,22 @@ void decode_arithmetic(Decoder& decoder) {
     return;
   }
   decoder.op().details.set(details);
-  decoder.op().code = is_half || is_single ? &run_exact<F, std::uint64_t> : &run_exact<F, UInt128>;
-}
-
-// Decodes an instruction that has no packed or 16-bit form.
-template <typename F>
-void decode_unpacked(Decoder& decoder) {
-  const auto type = decoder.peek_type();
-  if (type != Type::kF32 && type != Type::kF64) {
-    decoder.fail("unsupported type");
+  Code& code = decoder.op().code;
+  if constexpr (!F::kIsUnpacked) {
+    if (is_half) {
+      code = elements.format == kF16 ? &run_exact<F, std::uint64_t, kF16>
+                                     : &run_exact<F, std::uint64_t, kBF16>;
+      return;
+    }
   }
-  decode_arithmetic<F>(decoder);
+  code = elements.format == kF32 ? &run_exact<F, std::uint64_t> : &run_exact<F, UInt128>;
 }
 
 void decode_rcp(Decoder& decoder) {
   if (decoder.take("approx")) {
     decode_approximate_rcp(decoder);
   } else {
-    decode_unpacked<Reciprocal>(decoder);
+    decode_arithmetic<Reciprocal>(decoder);
   }
 }
 
@@ -257,7 +272,7 @@ void decode_sqrt(Decoder& decoder) {
   if (decoder.take("approx")) {
     decode_approximate_sqrt(decoder);
   } else {
-    decode_unpacked<SquareRoot>(decoder);
+    decode_arithmetic<SquareRoot>(decoder);
   }
 }
 
@@ -288,7 +303,7 @@ constexpr std::array kOperations = {
 struct ApproximateQuotient {
   float operator()(float a, float b) const {
     const bool is_large = std::abs(b) > 0x1p126F && !std::isinf(b) && !std::isnan(a);
-    return !is_large      ? a / b
+    return !is_large       ? a / b
            : std::isinf(a) ? std::numeric_limits<float>::quiet_NaN()
                            : std::copysign(0.0F, std::signbit(a) != std::signbit(b) ? -1.0F : 1.0F);
   }
@@ -333,15 +348,15 @@ Rounding take_rounding(Decoder& decoder, bool is_required) {
 }
 
 bool take_flush(Decoder& decoder, Type type) {
-  const bool allows = type == Type::kF32 || type == Type::kF32x2 || type == Type::kF16 ||
-                      type == Type::kF16x2;
+  const bool allows =
+      type == Type::kF32 || type == Type::kF32x2 || type == Type::kF16 || type == Type::kF16x2;
   return allows && decoder.take("ftz");
 }
 
 void decode_float_div(Decoder& decoder) {
   const bool is_approximate = decoder.take("approx");
   if (!is_approximate && !decoder.take("full")) {
-    decode_unpacked<Div>(decoder);
+    decode_arithmetic<Div>(decoder);
     return;
   }
   decoder.require("f32");

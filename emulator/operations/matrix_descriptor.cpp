@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include <fmt/format.h>
 
@@ -58,18 +59,19 @@ CheckResult check_matrix(const MatrixDescriptor& descriptor, const MatrixShape& 
 
 std::uint32_t address_of(const MatrixDescriptor& descriptor, const MatrixShape& shape,
                          std::size_t line, std::size_t k) {
+  // Divisions by the width, a power of two, as shifts: this is called for every 16 bytes.
   const std::uint32_t width = pattern_width(descriptor.swizzle);
+  const auto shift = static_cast<unsigned>(std::countr_zero(width));
   // Position in bytes along the contiguous dimension, and index across it.
   const auto along =
       static_cast<std::uint32_t>((shape.is_k_major ? k : line) * shape.element_bytes);
   const auto across = static_cast<std::uint32_t>(shape.is_k_major ? line : k);
-  std::uint32_t offset = along % width + across % 8 * width;
-  if (shape.is_k_major) {
-    offset += along / width * descriptor.leading + across / 8 * descriptor.stride;
-  } else if (descriptor.swizzle == Swizzle::kNone) {
-    offset += along / width * descriptor.stride + across / 8 * descriptor.leading;
+  const std::uint32_t row_piece = along >> shift;
+  std::uint32_t offset = (along & (width - 1)) + (across % 8 << shift);
+  if (shape.is_k_major || descriptor.swizzle != Swizzle::kNone) {
+    offset += row_piece * descriptor.leading + across / 8 * descriptor.stride;
   } else {
-    offset += along / width * descriptor.leading + across / 8 * descriptor.stride;
+    offset += row_piece * descriptor.stride + across / 8 * descriptor.leading;
   }
   const std::uint32_t address = descriptor.start + offset;
   const std::uint32_t row = (address >> 7U) - descriptor.base_offset;

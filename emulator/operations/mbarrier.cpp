@@ -1,4 +1,5 @@
-// mbarrier instructions: init, inval, arrive, expect_tx, complete_tx, test_wait, try_wait.
+// mbarrier instructions: init, inval, arrive, arrive_drop, expect_tx, complete_tx, test_wait,
+// try_wait, pending_count.
 #include "emulator/operations/mbarrier.hpp"
 
 #include <algorithm>
@@ -92,7 +93,43 @@ struct MbarrierArrival {
   MbarrierOperand mbarrier{};
   bool arrives = false;  // false: only expects bytes
   bool is_relaxed = false;
+  bool drops = false;             // arrive_drop
+  bool must_not_complete = false;  // .noComplete
 };
+
+void record_remote_arrival(Warp& warp, const Op& op, Mbarrier& mbarrier) {
+  const races::Access access =
+      warp.races()->view(warp.actor(), operation_number(warp, op)).access;
+  std::erase_if(mbarrier.remote_arrivals,
+                [&](const races::Access& earlier) { return earlier.party == access.party; });
+  mbarrier.remote_arrivals.push_back(access);
+}
+
+// Releases, for the race detector, what the lanes that arrive at the mbarrier have done: all that the
+// warp has, unless other lanes have written shared memory without a bar.warp.sync since.
+void release(Warp& warp, const Op& op, Lanes lanes, int lane, Mbarrier& mbarrier) {
+  races::ClusterRaces& races = *warp.races();
+  const MbarrierArrival& arrival = op.get<MbarrierArrival>();
+  races::SyncPoint& sync_point = mbarrier.sync.sync_point;
+  if (arrival.is_relaxed) {
+    races.arrive_relaxed(warp.actor(), sync_point);
+    return;
+  }
+  Lanes arriving = lanes;
+  if ((warp.writing_lanes & ~lane_bit(lane)) != 0) {
+    const std::uint64_t address = address_of(warp, arrival.mbarrier.address, lane);
+    for_each_lane(lanes, [&](int other) {
+      if (address_of(warp, arrival.mbarrier.address, other) != address) {
+        arriving &= ~lane_bit(other);
+      }
+    });
+  }
+  if ((warp.writing_lanes & ~arriving) != 0) {
+    races.arrive_lanes(warp.actor(), sync_point, arriving);
+  } else {
+    races.arrive(warp.actor(), sync_point);
+  }
+}
 
 Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
   const MbarrierArrival& arrival = op.get<MbarrierArrival>();
@@ -109,7 +146,7 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
   std::uint64_t last_phase = 0;
   for_each_lane(lanes, [&](int lane) {
     Mbarrier& mbarrier = initialized_mbarrier(warp, op, arrival.mbarrier, lane);
-    states.lanes[lane] = mbarrier.phase();
+    states.lanes[lane] = mbarrier.state();
     if (op.slots[3] != kNoSlot) {
       warp.require(mbarrier.expect_bytes(warp.read_lane<std::uint32_t>(op.slots[3], lane)),
                    FindingKind::kBarrierMisuse, op, lane_bit(lane));
@@ -118,28 +155,39 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
       if (!arrival.is_relaxed) {
         warp.release_interval();
       }
-      if (races != nullptr && is_remote(warp, arrival.mbarrier, lane)) {
-        const races::Access access = races->view(warp.actor(), operation_number(warp, op)).access;
-        std::erase_if(mbarrier.remote_arrivals,
-                      [&](const races::Access& earlier) { return earlier.party == access.party; });
-        mbarrier.remote_arrivals.push_back(access);
-      }
-      if (races != nullptr && !arrival.is_relaxed &&
-          (&mbarrier != last || mbarrier.phase() != last_phase)) {
-        races->arrive(warp.actor(), mbarrier.sync.sync_point);
-        last = &mbarrier;
-        last_phase = mbarrier.phase();
-      } else if (races != nullptr && arrival.is_relaxed) {
-        races->arrive_relaxed(warp.actor(), mbarrier.sync.sync_point);
+      // Lanes that arrive in one phase by one instruction release together.
+      const bool is_first = &mbarrier != last || mbarrier.phase() != last_phase;
+      last = &mbarrier;
+      last_phase = mbarrier.phase();
+      if (races != nullptr && (is_first || arrival.is_relaxed)) {
+        if (is_remote(warp, arrival.mbarrier, lane)) {
+          record_remote_arrival(warp, op, mbarrier);
+        }
+        release(warp, op, lanes, lane, mbarrier);
       }
       const std::uint32_t count =
           op.slots[2] == kNoSlot ? 1 : warp.read_lane<std::uint32_t>(op.slots[2], lane);
-      warp.require(mbarrier.arrive(count), FindingKind::kBarrierMisuse, op, lane_bit(lane));
+      if (arrival.must_not_complete && mbarrier.would_complete(count)) {
+        warp.stop(FindingKind::kBarrierMisuse, op, lane_bit(lane),
+                  "the arrival completes the phase, in spite of .noComplete");
+      }
+      warp.require(arrival.drops ? mbarrier.drop(count) : mbarrier.arrive(count),
+                   FindingKind::kBarrierMisuse, op, lane_bit(lane));
     }
   });
   if (op.slots[0] != kNoSlot) {
     warp.write(op.slots[0], states, lanes, kAllLanes);
   }
+  return Outcome::kDone;
+}
+
+// Slots: the result, the state that an arrival has returned.
+Outcome run_pending_count(Warp& warp, const Op& op, Lanes lanes) {
+  const auto states = warp.read<std::uint64_t>(op.slots[1]);
+  Vec<std::uint32_t> counts{};
+  for_each_lane(lanes,
+                [&](int lane) { counts.lanes[lane] = Mbarrier::pending_of(states.lanes[lane]); });
+  warp.write(op.slots[0], counts, lanes, warp.valid(op.slots[1]));
   return Outcome::kDone;
 }
 
@@ -174,7 +222,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
     Mbarrier& mbarrier = initialized_mbarrier(warp, op, wait.mbarrier, lane);
     const bool has_ended =
         wait.has_parity ? mbarrier.has_ended(warp.read_lane<std::uint32_t>(op.slots[2], lane))
-                        : mbarrier.phase() > warp.read_lane<std::uint64_t>(op.slots[2], lane);
+                        : mbarrier.phase() > Mbarrier::phase_of(warp.read_lane<std::uint64_t>(op.slots[2], lane));
     if (has_ended) {
       ended |= lane_bit(lane);
       mbarrier.awaited_phases = mbarrier.phase();
@@ -209,7 +257,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
 
 // Takes the memory order and its scope, which matter only to the race detector; true if the order
 // is relaxed.
-bool take_order(Decoder& decoder, std::string_view order) {
+bool take_mbarrier_order(Decoder& decoder, std::string_view order) {
   decoder.take(order);
   const bool is_relaxed = decoder.take("relaxed");
   decoder.take("cta");
@@ -217,11 +265,12 @@ bool take_order(Decoder& decoder, std::string_view order) {
   return is_relaxed;
 }
 
-void decode_arrival(Decoder& decoder, bool arrives) {
+void decode_arrival(Decoder& decoder, bool arrives, bool drops) {
   Op& op = decoder.op();
-  MbarrierArrival arrival{.arrives = arrives};
+  MbarrierArrival arrival{.arrives = arrives, .drops = drops};
+  arrival.must_not_complete = arrives && decoder.take("noComplete");
   const bool expects_bytes = !arrives || decoder.take("expect_tx");
-  arrival.is_relaxed = take_order(decoder, "release");
+  arrival.is_relaxed = take_mbarrier_order(decoder, "release");
   arrival.mbarrier.space = take_shared_space(decoder);
   std::size_t next = 0;
   if (arrives) {
@@ -251,7 +300,7 @@ void decode_wait(Decoder& decoder, bool waits) {
   Op& op = decoder.op();
   MbarrierWait wait{.waits = waits};
   wait.has_parity = decoder.take("parity");
-  wait.is_relaxed = take_order(decoder, "acquire");
+  wait.is_relaxed = take_mbarrier_order(decoder, "acquire");
   wait.mbarrier.space = take_shared_space(decoder);
   decoder.expect_operands(3, waits ? 4 : 3);  // the fourth is a hint for the waiting time
   decoder.add(decoder.destination(0, 1));
@@ -264,13 +313,19 @@ void decode_wait(Decoder& decoder, bool waits) {
 void decode_mbarrier(Decoder& decoder) {
   Op& op = decoder.op();
   const std::string_view suboperation = decoder.take_one_of(
-      {"init", "inval", "arrive", "test_wait", "try_wait", "expect_tx", "complete_tx"});
-  if (suboperation == "arrive" || suboperation == "expect_tx") {
-    decode_arrival(decoder, suboperation == "arrive");
+      {"init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "expect_tx",
+       "complete_tx", "pending_count"});
+  if (suboperation == "arrive" || suboperation == "arrive_drop" || suboperation == "expect_tx") {
+    decode_arrival(decoder, suboperation != "expect_tx", suboperation == "arrive_drop");
+  } else if (suboperation == "pending_count") {
+    decoder.expect_operands(2);
+    decoder.add(decoder.destination(0, 32));
+    decoder.add(decoder.source(1, Type::kB64));
+    op.code = &run_pending_count;
   } else if (suboperation == "test_wait" || suboperation == "try_wait") {
     decode_wait(decoder, suboperation == "try_wait");
   } else if (suboperation == "complete_tx") {
-    take_order(decoder, "release");
+    take_mbarrier_order(decoder, "release");
     const MemorySpace space = take_shared_space(decoder);
     decoder.expect_operands(2);
     op.details.set(MbarrierOperand{.address = decoder.add_address(0), .space = space});
@@ -317,7 +372,7 @@ void require_initialized(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& 
       warp.races()->is_initialized(warp.actor(), mbarrier.sync, is_async)) {
     return;
   }
-  warp.stop(
+  warp.report(
       FindingKind::kRace, op, lanes,
       is_async ? "the mbarrier's initialisation is not ordered before this use by the asynchronous "
                  "proxy; it requires fence.mbarrier_init or fence.proxy.async, and a barrier"

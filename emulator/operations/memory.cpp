@@ -1,4 +1,4 @@
-// Loads and stores (ld, st), and the address checks for all memory operations.
+// Loads and stores (ld, ldu, st), and the address checks for all memory operations.
 #include "emulator/operations/memory.hpp"
 
 #include <algorithm>
@@ -81,7 +81,7 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
       }
       Block& owner = is_own ? block : block.cluster().blocks()[rank];
       if (!is_own && owner.is_done()) {
-        warp.stop(FindingKind::kLifetime, op, lane_bit(lane),
+        warp.report(FindingKind::kLifetime, op, lane_bit(lane),
                   fmt::format("{:#x} is shared memory of block ({}), which has ended", address,
                               fmt::join(owner.index(), ",")));
       }
@@ -158,7 +158,7 @@ races::StrongAccess take_order(Decoder& decoder, bool may_acquire, bool may_rele
 void report_uninitialized_store(const Warp& warp, const Op& op, Lanes lanes,
                                 std::uint64_t address) {
   if (warp.grid().checks_stored_values) {
-    warp.stop(FindingKind::kUninitialized, op, lanes,
+    warp.report(FindingKind::kUninitialized, op, lanes,
               fmt::format("it stores an uninitialised value to global memory at {:#x}", address),
               std::nullopt, address);
   }
@@ -204,6 +204,17 @@ std::uint64_t load_element(const std::byte* from, std::size_t bytes) {
   }
 }
 
+// Keeps which bits of a loaded element were written, if some were.
+void keep_partial(Warp& warp, const LoadOrStore& access, Slot slot, int lane, std::uint64_t value,
+                  std::uint64_t written_bits) {
+  if (written_bits != 0) {
+    const std::uint64_t mask = ~std::uint64_t{0} >> (64U - access.register_bits);
+    const std::uint64_t extension =
+        access.extends_sign ? 0 : ~(~std::uint64_t{0} >> (64U - access.element_bits));
+    warp.partial_values.keep(slot, lane, value & mask, (written_bits | extension) & mask);
+  }
+}
+
 template <bool kIsReadOnly, bool kIsStrong = false>
 Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
   const LoadOrStore access =
@@ -232,6 +243,9 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
           access.extends_sign ? sign_extend(value, access.element_bits) : value;
       if (is_all_written || memory.is_written(i * element, element)) {
         valid.at(i) |= lane_bit(lane);
+      } else if (op.list[i] != kNoSlot && element <= 8) [[unlikely]] {
+        keep_partial(warp, access, op.list[i], lane, values.at(i).lanes[lane],
+                     memory.written_bits(i * element, element));
       }
     }
   });
@@ -269,7 +283,16 @@ void check_overlapping_values(Warp& warp, const Op& op, Lanes lanes,
     }
   });
   if (overwritten != 0) {
-    stop_at_differing_lanes(warp, op, overwritten);
+    report_differing_lanes(warp, op, overwritten);
+  }
+}
+
+// Marks the bytes of an element that were written of a value that was not written as a whole.
+void store_partial(const Warp& warp, int lane, const Memory& memory, std::size_t first,
+                   std::size_t bytes, Slot slot, std::uint64_t value) {
+  const std::uint64_t bits = warp.partial_values.written_bits(slot, lane, value);
+  for (std::size_t i = 0; i < bytes && bits != 0; ++i) {
+    memory.set_written(first + i, 1, (bits >> 8 * i & 0xFF) == 0xFF);
   }
 }
 
@@ -296,11 +319,15 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
     places.at(static_cast<std::size_t>(lane)) = memory;
     for (std::size_t i = 0; i < access.count; ++i) {
       const bool is_valid = (valid.at(i) >> static_cast<unsigned>(lane) & 1U) != 0;
-      if (!is_valid && memory.allocation != nullptr) [[unlikely]] {
-        report_uninitialized_store(warp, op, lane_bit(lane), address + i * element);
-      }
       std::memcpy(memory.bytes + i * element, &values.at(i).lanes[lane], element);
       memory.set_written(i * element, element, is_valid);
+      if (!is_valid) [[unlikely]] {
+        store_partial(warp, lane, memory, i * element, element, op.list[i],
+                      values.at(i).lanes[lane]);
+        if (memory.allocation != nullptr && !memory.is_written(i * element, element)) {
+          report_uninitialized_store(warp, op, lane_bit(lane), address + i * element);
+        }
+      }
     }
   });
   for_each_lane(lanes, [&](int lane) {
@@ -342,15 +369,18 @@ MemorySpace take_space(Decoder& decoder, bool is_load) {
     return decoder.is_local_parameter(is_load ? 1 : 0) ? MemorySpace::kLocal
                                                        : MemorySpace::kParameter;
   }
-  return decoder.take("global")  ? MemorySpace::kGlobal
-         : decoder.take("local") ? MemorySpace::kLocal
-         // .const variables are in global memory, at addresses of their own.
-         : is_load && decoder.take("const") ? MemorySpace::kGlobal
-                                            : MemorySpace::kGeneric;
+  // .const variables are in global memory, at addresses of their own.
+  return decoder.take("global") || (is_load && decoder.take("const")) ? MemorySpace::kGlobal
+         : decoder.take("local")                                      ? MemorySpace::kLocal
+                                                                      : MemorySpace::kGeneric;
 }
 
 template <bool kIsLoad>
 void decode_access(Decoder& decoder) {
+  if (!kIsLoad && decoder.take("async")) {
+    decode_remote_store(decoder);
+    return;
+  }
   Op& op = decoder.op();
   LoadOrStore access{.space = take_space(decoder, kIsLoad)};
   const bool is_uniform = kIsLoad && decoder.mnemonic() == "ldu";

@@ -33,6 +33,14 @@ struct Memory {
     return written == nullptr || std::all_of(written + first, written + first + count,
                                              [](std::uint8_t is) { return is == 1; });
   }
+  /// Bits of an element of at most 8 bytes that were written.
+  [[nodiscard]] std::uint64_t written_bits(std::size_t first, std::size_t count) const {
+    std::uint64_t bits = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      bits |= is_written(first + i, 1) ? std::uint64_t{0xFF} << 8 * i : 0;
+    }
+    return bits;
+  }
   void set_written(std::size_t first, std::size_t count, bool value) const {
     if (written != nullptr) {
       std::memset(written + first, value ? 1 : 0, count);
@@ -61,8 +69,8 @@ races::Scope take_scope(Decoder& decoder);
 races::StrongAccess take_order(Decoder& decoder, bool may_acquire, bool may_release,
                                bool is_atomic);
 
-/// Ends the run with a finding, if RunOptions::check_stored_values: lanes store an uninitialised
-/// value to this address in global memory.
+/// Reports, if RunOptions::check_stored_values, that lanes store an uninitialised value to this
+/// address in global memory.
 void report_uninitialized_store(const Warp& warp, const Op& op, Lanes lanes, std::uint64_t address);
 
 /// Counts the passes of an ld or st. Global memory: the 128-byte lines that the lanes touch. Shared

@@ -9,15 +9,8 @@
 
 namespace emu {
 
-float canonicalize_nan(float value) {
-  return std::isnan(value) ? std::bit_cast<float>(0x7FFFFFFFU) : value;
-}
-
 float f16_value(std::uint16_t bits) {
   return static_cast<float>(std::bit_cast<_Float16>(bits));
-}
-float bf16_value(std::uint16_t bits) {
-  return std::bit_cast<float>(std::uint32_t{bits} << 16U);
 }
 float e4m3_value(std::uint8_t bits) {
   const std::uint32_t magnitude = bits & 0x7FU;
@@ -54,14 +47,6 @@ std::uint8_t ue8m0_bits(float value, bool rounds_up) {
 std::uint16_t f16_bits(float value) {
   return std::isnan(value) ? std::uint16_t{0x7FFF}
                            : std::bit_cast<std::uint16_t>(static_cast<_Float16>(value));
-}
-
-std::uint16_t bf16_bits(float value) {
-  if (std::isnan(value)) {
-    return 0x7FFF;
-  }
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16U & 1U)) >> 16U);
 }
 
 std::uint16_t f16_bits_of_double(double value) {

@@ -44,7 +44,8 @@ const Operation* find_operation(std::string_view mnemonic);
 /// `is_load`.
 void decode_warp_barrier(Decoder& decoder);     // bar.warp
 void decode_cluster_barrier(Decoder& decoder);  // barrier.cluster
-void decode_bulk_copy(Decoder& decoder);        // cp.async.bulk
+void decode_bulk_copy(Decoder& decoder);        // cp.async.bulk and cp.reduce.async.bulk
+void decode_remote_store(Decoder& decoder);     // st.async and red.async
 bool decode_bulk_groups(Decoder& decoder);      // groups of cp.async.bulk; false: nothing was taken
 void decode_tensor_allocation(Decoder& decoder,
                               std::string_view suboperation);  // tcgen05.alloc, ...

@@ -44,8 +44,14 @@ struct PairConversion {
   int to_bits = 0;
 };
 
+// kFrom and kTo are the formats if the compiler is to know them, which is faster.
+template <FloatFormat kFrom = FloatFormat{}, FloatFormat kTo = FloatFormat{}>
 Outcome run_pair(Warp& warp, const Op& op, Lanes lanes) {
-  const auto& [from, result, from_bits, to_bits] = op.get<PairConversion>();
+  auto [from, result, from_bits, to_bits] = op.get<PairConversion>();
+  if constexpr (kFrom != FloatFormat{}) {
+    from = kFrom;
+    result.format = kTo;
+  }
   const bool is_one_register = op.slots[2] == kNoSlot;
   const auto first = read_bits(warp, op.slots[1], is_one_register ? 2 * from_bits : 32);
   const auto second = is_one_register ? first : read_bits(warp, op.slots[2], 32);
@@ -58,10 +64,19 @@ Outcome run_pair(Warp& warp, const Op& op, Lanes lanes) {
     results.lanes[lane] = convert(high) << to_bits | convert(second.lanes[lane]);
   });
   write_bits(warp, op.slots[0], 2 * to_bits, results, lanes,
-             warp.valid(op.slots[1]) &
-                 (is_one_register ? kAllLanes : warp.valid(op.slots[2])));
+             warp.valid(op.slots[1]) & (is_one_register ? kAllLanes : warp.valid(op.slots[2])));
   return Outcome::kDone;
 }
+
+struct CommonPair {
+  FloatFormat from;
+  FloatFormat to;
+  Code code;
+};
+template <FloatFormat kFrom, FloatFormat kTo>
+constexpr CommonPair kCommonPair = {kFrom, kTo, &run_pair<kFrom, kTo>};
+constexpr std::array kCommonPairs = {kCommonPair<kE4M3, kF16>, kCommonPair<kE5M2, kF16>,
+                                     kCommonPair<kF32, kE4M3>, kCommonPair<kF32, kE5M2>};
 
 // Conversions of UE8M0, which has no sign and no zero.
 std::uint8_t ue8m0_bits_above(float value) {
@@ -126,11 +141,11 @@ std::optional<PairConversion> pair_conversion(Decoder& decoder, Type to, Type fr
   const Pair* const target = find_pair(to);
   const Pair* const source = find_pair(from);
   const bool is_short = target != nullptr && target->element_bits < 16;
-  const bool is_known = target != nullptr &&
-                        (from == Type::kF32 ||
-                         (source != nullptr && (is_short ? source->element_bits == 16
-                                                         : to == Type::kF16x2 &&
-                                                               source->element_bits < 16)));
+  const bool is_known =
+      target != nullptr &&
+      (from == Type::kF32 ||
+       (source != nullptr &&
+        (is_short ? source->element_bits == 16 : to == Type::kF16x2 && source->element_bits < 16)));
   if (!is_known) {
     return std::nullopt;
   }
@@ -184,8 +199,8 @@ Outcome run_pack_integers(Warp& warp, const Op& op, Lanes lanes) {
   };
   Vec<std::uint32_t> results;
   for (int i = 0; i < kLanes; ++i) {
-    results.lanes[i] = part(a.lanes[i]) << bits | part(b.lanes[i]) |
-                       (has_rest ? c.lanes[i] << (2 * bits) : 0);
+    results.lanes[i] =
+        part(a.lanes[i]) << bits | part(b.lanes[i]) | (has_rest ? c.lanes[i] << (2 * bits) : 0);
   }
   warp.write(op.slots[0], results, lanes,
              warp.valid(op.slots[1]) & warp.valid(op.slots[2]) &
@@ -217,7 +232,10 @@ bool decode_packed_conversion(Decoder& decoder, Type to, Type from) {
                                            : kFromFloats<&bf16_bits, std::uint32_t>;
   } else {
     decoder.op().details.set(*conversion);
-    decoder.op().code = &run_pair;
+    const auto* const row = std::ranges::find_if(kCommonPairs, [&](const CommonPair& pair) {
+      return pair.from == conversion->from && pair.to == result.format;
+    });
+    decoder.op().code = row == kCommonPairs.end() ? &run_pair<> : row->code;
   }
   return true;
 }

@@ -187,8 +187,7 @@ void read_shared(Lines& lines, std::span<const std::byte> shared, std::uint64_t 
                  const MatrixShape& shape) {
   const MatrixDescriptor descriptor = MatrixDescriptor::from_bits(bits);
   const std::size_t first = lines.count;
-  lines.count += shape.lines;
-  lines.bits.resize(lines.count * lines.depth);
+  lines.resize(first + shape.lines);
   for_each_chunk(shape, shape.lines, [&](std::size_t line, std::size_t k) {
     const std::uint32_t address = address_of(descriptor, shape, line, k);
     put_chunk(lines, first + line, k, shape.is_k_major,
@@ -199,16 +198,14 @@ void read_shared(Lines& lines, std::span<const std::byte> shared, std::uint64_t 
 // Reads rows of A from the lanes of a part.
 void read_lanes(Lines& lines, const UmmaMemory& memory, const OutputPart& part,
                 std::uint32_t address) {
-  lines.count = part.rows;
-  lines.bits.resize(lines.count * lines.depth);
+  lines.resize(part.rows);
   const std::size_t bits = bits_of(lines.element);
   for (std::size_t row = 0; row < part.rows; ++row) {
     for (std::size_t k = 0; k < lines.depth; ++k) {
       const std::size_t first = k * bits;
       const std::size_t column = tensor_column(address) + first / 32;
       const std::uint32_t word = memory.tensor[tensor_place(part.lane(row), column)];
-      lines.bits[row * lines.depth + k] =
-          static_cast<std::uint16_t>(word >> (first % 32) & ((1U << bits) - 1));
+      lines.set(row, k, word >> (first % 32) & ((1U << bits) - 1));
     }
   }
 }
@@ -264,12 +261,16 @@ Lines read_a(const UmmaProduct& product, const UmmaInstruction& instruction,
 
 // Copies `count` of the lines.
 Lines slice_lines(const Lines& lines, std::size_t first, std::size_t count) {
-  const auto begin = lines.bits.begin() + static_cast<std::ptrdiff_t>(first * lines.depth);
-  return {.element = lines.element,
-          .count = count,
-          .depth = lines.depth,
-          .is_negated = lines.is_negated,
-          .bits = {begin, begin + static_cast<std::ptrdiff_t>(count * lines.depth)}};
+  Lines slice{.element = lines.element, .depth = lines.depth, .is_negated = lines.is_negated};
+  slice.resize(count);
+  const std::size_t width = lines.width();
+  for (std::size_t line = 0; line < count; ++line) {
+    for (std::size_t word = 0; word < width; ++word) {
+      slice.words[Lines::index(line, word, width)] =
+          lines.words[Lines::index(first + line, word, width)];
+    }
+  }
+  return slice;
 }
 
 CheckResult check_a(const UmmaProduct& product, const UmmaInstruction& instruction,

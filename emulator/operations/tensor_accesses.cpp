@@ -35,7 +35,7 @@ void require_tensor_blocks(Warp& warp, const Op& op, Lanes lanes, std::size_t bl
                             warp.block().rank(), cluster_blocks.size()));
     }
     if (cluster_blocks[peer].is_done() && !may_have_ended) {
-      warp.stop(FindingKind::kLifetime, op, lanes,
+      warp.report(FindingKind::kLifetime, op, lanes,
                 fmt::format("block ({}), the other one of the pair, has ended",
                             fmt::join(cluster_blocks[peer].index(), ",")));
     }
@@ -73,7 +73,7 @@ std::string tensor_place_text(const Block& block, const races::Conflict& conflic
 void require_allocated(Warp& warp, const Op& op, Lanes lanes, Block& block,
                        const TensorRange& range) {
   if (block.is_done()) {
-    warp.stop(FindingKind::kLifetime, op, lanes,
+    warp.report(FindingKind::kLifetime, op, lanes,
               fmt::format("it accesses tensor memory of block ({}), which has ended",
                           fmt::join(block.index(), ",")));
   }
@@ -86,7 +86,7 @@ void require_allocated(Warp& warp, const Op& op, Lanes lanes, Block& block,
   for (const TensorAllocation& deallocation : block.tensor.deallocated_by_peer) {
     if (range.column < deallocation.first + deallocation.columns &&
         deallocation.first < range.column + range.columns) {
-      warp.stop(
+      warp.report(
           FindingKind::kLifetime, op, lanes,
           fmt::format(
               "it accesses {} of tensor memory, but block ({}), the other one of the pair, "
@@ -107,7 +107,7 @@ void check_tensor_access(Warp& warp, const Op& op, Lanes lanes, Block& block,
   races::TensorShadow& shadow = block.tensor.shadow;
   const auto conflict = is_write ? shadow.write(view, range) : shadow.read(view, range);
   if (conflict.has_value()) {
-    stop_at_conflict(warp, op, lanes, *conflict, is_write, tensor_place_text(block, *conflict));
+    report_conflict(warp, op, lanes, *conflict, is_write, tensor_place_text(block, *conflict));
   }
 }
 

@@ -149,7 +149,7 @@ void check_end(Warp& warp, const Op& op, Lanes lanes, std::size_t blocks, std::s
   for (std::size_t i = 0; i < blocks; ++i) {
     Block& block = tensor_block(warp, blocks, i);
     if (const auto conflict = block.tensor.shadow.find(view, first, columns)) {
-      stop_at_conflict(warp, op, lanes, *conflict, true,
+      report_conflict(warp, op, lanes, *conflict, true,
                        "the columns that it deallocates, " + tensor_place_text(block, *conflict));
     }
   }

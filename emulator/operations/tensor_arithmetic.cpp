@@ -122,14 +122,11 @@ FusedSum exact_sum(std::span<const Parts> a, std::span<const Parts> b, const Par
 Parts parts_of_f16(std::uint16_t bits) {
   return parts_of_format(format_of(Element::kF16), bits);
 }
-Parts parts_of_bf16(std::uint16_t bits) {
-  return parts_of_format(format_of(Element::kBF16), bits);
-}
 Parts parts_of_f32(float value) {
   return parts_of_format({8, 23, true, false}, std::bit_cast<std::uint32_t>(value));
 }
-Parts parts_of(Element element, std::uint16_t bits) {
-  return parts_of_format(format_of(element), bits);
+Parts parts_of(Element element, std::uint32_t bits) {
+  return parts_of_format(format_of(element), element == Element::kTF32 ? bits >> 13U : bits);
 }
 
 float fused_sum(std::span<const Parts> a, std::span<const Parts> b, float c, Precision precision) {

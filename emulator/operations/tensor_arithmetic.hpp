@@ -8,15 +8,37 @@
 
 namespace emu {
 
-/// Element types of matrices. Elements of 4 and 6 bits are the low bits of a byte.
-enum class Element : std::uint8_t { kF16, kBF16, kE4M3, kE5M2, kS8, kU8, kE2M3, kE3M2, kE2M1 };
-constexpr std::size_t kElementCount = 9;
+/// Element types of matrices. Floats of 4 and 6 bits are the low bits of a byte; TF32 is the high
+/// 19 bits of a word.
+enum class Element : std::uint8_t {
+  kF16,
+  kBF16,
+  kE4M3,
+  kE5M2,
+  kS8,
+  kU8,
+  kE2M3,
+  kE3M2,
+  kE2M1,
+  kTF32,
+  kS4,
+  kU4,
+  kB1,
+};
+constexpr std::size_t kElementCount = 13;
 
+/// Returns the size of an element as products take it, in bits.
+constexpr std::size_t container_bits(Element element) {
+  constexpr std::array<std::uint8_t, kElementCount> kBits = {16, 16, 8,  8, 8, 8, 8,
+                                                             8,  8,  32, 4, 4, 1};
+  return kBits.at(static_cast<std::size_t>(element));
+}
+/// The same in bytes, for elements of at least a byte.
 constexpr std::size_t bytes_of(Element element) {
-  return element <= Element::kBF16 ? 2 : 1;
+  return container_bits(element) / 8;
 }
 constexpr bool is_float(Element element) {
-  return element != Element::kS8 && element != Element::kU8;
+  return element != Element::kS8 && element != Element::kU8 && element < Element::kS4;
 }
 
 /// Float format with a sign bit, exponent bits and fraction bits.
@@ -36,15 +58,16 @@ constexpr Format format_of(Element element) {
                                                            {},
                                                            {2, 3, false, false},
                                                            {3, 2, false, false},
-                                                           {2, 1, false, false}}};
+                                                           {2, 1, false, false},
+                                                           {8, 10, true, false}}};
   return kFormats.at(static_cast<std::size_t>(element));
 }
 /// Returns the size of an element in shared memory, in bits.
 constexpr std::size_t bits_of(Element element) {
   const Format format = format_of(element);
-  return is_float(element)
+  return is_float(element) && element != Element::kTF32
              ? static_cast<std::size_t>(1 + format.exponent_bits + format.fraction_bits)
-             : 8;
+             : container_bits(element);
 }
 
 /// Types of sums, in words of 32 bits, of which binary16 uses the low half.
@@ -60,10 +83,9 @@ struct Parts {
 };
 
 Parts parts_of_f16(std::uint16_t bits);
-Parts parts_of_bf16(std::uint16_t bits);
 Parts parts_of_f32(float value);
 /// Decodes a float element.
-Parts parts_of(Element element, std::uint16_t bits);
+Parts parts_of(Element element, std::uint32_t bits);
 
 /// Lower limits for the largest exponent of a step: the limit of binary32, and no limit.
 constexpr int kMinTop = -126;
@@ -78,7 +100,7 @@ struct Precision {
 };
 /// Precision of wgmma on Hopper, which keeps fewer bits for 8-bit floats.
 constexpr Precision wgmma_precision(Element element) {
-  return bytes_of(element) == 2 ? Precision{25, 23} : Precision{13, 13};
+  return bytes_of(element) == 1 ? Precision{13, 13} : Precision{25, 23};
 }
 /// Precision of tcgen05.mma for floats without scales per 16 elements (sf-tensor/tcgen05,
 /// tcgen05_model/MODEL.md, measured on a B200; microsoft/MMA-Sim).

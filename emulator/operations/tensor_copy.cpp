@@ -10,6 +10,7 @@
 
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/accesses.hpp"
+#include "emulator/operations/atomic_values.hpp"
 #include "emulator/operations/bulk_copy.hpp"
 #include "emulator/operations/mbarrier.hpp"
 #include "emulator/operations/memory.hpp"
@@ -36,7 +37,15 @@ struct BulkTransfer {
   AddressOperand mbarrier{};     // for a load
   bool is_to_own_block = false;  // load to .shared::cta
   bool is_pair = false;          // cta_group::2: the mbarrier of either block may count
+  bool is_between = false;       // a load from the block's own shared memory
+  bool is_reduction = false;
+  Atomic operation = Atomic::kAdd;  // of a reduction
+  Type type = Type::kU32;
 };
+
+bool is_half(Type type) {
+  return type == Type::kF16 || type == Type::kBF16;
+}
 
 constexpr std::uint32_t kOffsetMask = (1U << kRankShift) - 1;
 
@@ -120,8 +129,12 @@ Extent copy_extent(Warp& warp, const Op& op, int lane, BulkCopy& copy) {
 void add_pieces(Warp& warp, const Op& op, int lane, std::uint32_t shared, const Extent& extent,
                 BulkCopy& copy) {
   if (op.list.empty()) {
-    const std::uint64_t global = address_of(warp, op.get<BulkTransfer>().global, lane);
+    std::uint64_t global = address_of(warp, op.get<BulkTransfer>().global, lane);
     require_multiple(warp, op, lane, "the address", global, kBoxUnit);
+    if (copy.source != nullptr) {
+      resolve_unaligned(warp, op, lane, MemorySpace::kShared, global, extent.bytes);
+      global &= kOffsetMask;
+    }
     copy.pieces = split_bytes(global, shared, static_cast<std::uint32_t>(extent.bytes));
     return;
   }
@@ -193,13 +206,22 @@ void for_each_global_part(const BulkCopy& copy, Use&& use) {
 void check_load(const BulkCopy& copy, const std::vector<BulkTarget>& targets,
                 const std::vector<const Mbarrier*>& mbarriers) {
   for (std::size_t i = 0; i < targets.size(); ++i) {
-    const AsyncAccesses accesses(copy.warp, copy.op, lane_bit(copy.lane), *mbarriers[i]);
+    AsyncAccesses accesses(copy.warp, copy.op, lane_bit(copy.lane), *mbarriers[i]);
+    if (copy.reduces()) {
+      accesses.make_strong();
+    }
     Block& block = copy.warp.block().cluster().blocks()[targets[i].rank];
     for_each_shared_unit(
         copy, [&](std::uint32_t offset) { accesses.write_shared(block, offset, kBoxUnit); });
     if (i == 0) {
       for_each_global_part(copy, [&](const Memory& memory, std::size_t bytes) {
-        accesses.read_global(memory, bytes);
+        if (copy.source == nullptr) {
+          accesses.read_global(memory, bytes);
+        } else {
+          accesses.read_shared(*copy.source,
+                               static_cast<std::uint32_t>(memory.bytes - copy.source->shared.data()),
+                               bytes);
+        }
       });
     }
   }
@@ -207,15 +229,30 @@ void check_load(const BulkCopy& copy, const std::vector<BulkTarget>& targets,
 
 void check_store(const BulkCopy& copy) {
   const AsyncAccesses from(copy.warp, copy.op, lane_bit(copy.lane), races::GroupKind::kBulkRead);
-  const AsyncAccesses to(copy.warp, copy.op, lane_bit(copy.lane), races::GroupKind::kBulkWrite);
+  AsyncAccesses to(copy.warp, copy.op, lane_bit(copy.lane), races::GroupKind::kBulkWrite);
+  if (copy.reduces()) {
+    to.make_strong();
+  }
   for_each_shared_unit(
       copy, [&](std::uint32_t offset) { from.read_shared(copy.warp.block(), offset, kBoxUnit); });
   for_each_global_part(
       copy, [&](const Memory& memory, std::size_t bytes) { to.write_global(memory, bytes); });
 }
 
-void start_load(Warp& warp, const Op& op, int lane) {
+BulkCopy begin_copy(Warp& warp, const Op& op, int lane) {
+  const BulkTransfer& transfer = op.get<BulkTransfer>();
   BulkCopy copy{.warp = warp, .op = op, .lane = lane};
+  if (transfer.is_between) {
+    copy.source = &warp.block();
+  }
+  if (transfer.is_reduction) {
+    copy.reduction = atomic_code(transfer.type, transfer.operation, is_half(transfer.type));
+  }
+  return copy;
+}
+
+void start_load(Warp& warp, const Op& op, int lane) {
+  BulkCopy copy = begin_copy(warp, op, lane);
   const Extent extent = copy_extent(warp, op, lane, copy);
   const std::uint64_t shared = shared_address(warp, op, lane);
   const BulkTransfer& transfer = op.get<BulkTransfer>();
@@ -243,7 +280,9 @@ void start_load(Warp& warp, const Op& op, int lane) {
     const std::uint64_t base = std::uint64_t{target.mbarrier_rank} << kRankShift;
     const Mbarrier& counter =
         find_mbarrier(warp, op, lane, MemorySpace::kClusterShared, base | mbarrier_offset);
-    require_initialized(warp, op, lane_bit(lane), counter, true);
+    // Plain copies of a block alone run with a barrier behind the initialisation, as libcu++ has it.
+    const bool needs_fence = !op.list.empty() || warp.block().cluster().blocks().size() > 1;
+    require_initialized(warp, op, lane_bit(lane), counter, needs_fence);
     mbarriers.push_back(&counter);
   }
   add_pieces(warp, op, lane, offset, extent, copy);
@@ -257,7 +296,7 @@ void start_load(Warp& warp, const Op& op, int lane) {
 }
 
 void start_store(Warp& warp, const Op& op, int lane) {
-  BulkCopy copy{.warp = warp, .op = op, .lane = lane};
+  BulkCopy copy = begin_copy(warp, op, lane);
   const Extent extent = copy_extent(warp, op, lane, copy);
   const std::uint64_t shared = shared_address(warp, op, lane);
   require_multiple(warp, op, lane, "the address in shared memory", shared, extent.alignment);
@@ -315,6 +354,37 @@ void take_coordinates(Decoder& decoder, const syntax::Operand& operand, std::siz
   }
 }
 
+// Takes the operation of cp.reduce.
+void take_reduction(Decoder& decoder, bool is_tensor, BulkTransfer& transfer) {
+  if (is_tensor) {
+    decoder.fail("reductions of tensors are not supported");
+  }
+  transfer.is_reduction = true;
+  transfer.operation = static_cast<Atomic>(decoder.take_index_of(kAtomicNames));
+  transfer.type = decoder.take_type();
+  if (is_half(transfer.type) && transfer.operation == Atomic::kAdd) {
+    decoder.require("noftz");
+  }
+  const bool is_move = transfer.operation == Atomic::kExchange ||
+                       transfer.operation == Atomic::kCompareAndSwap;
+  if (is_move || atomic_code(transfer.type, transfer.operation, is_half(transfer.type)).global == nullptr) {
+    decoder.fail("unsupported reduction");
+  }
+}
+
+Outcome run_nothing(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
+  return Outcome::kDone;
+}
+
+// Decodes a prefetch, a hint without effect; its operands are not checked.
+void decode_prefetch(Decoder& decoder, bool is_tensor) {
+  decoder.require("L2");
+  decoder.require("global");
+  const bool has_policy = decoder.take("L2::cache_hint");
+  decoder.expect_operands((is_tensor ? 1U : 2U) + (has_policy ? 1U : 0U));
+  decoder.op().code = &run_nothing;
+}
+
 void decode_copy(Decoder& decoder) {
   Op& op = decoder.op();
   const bool is_tensor = decoder.take("tensor");
@@ -324,17 +394,32 @@ void decode_copy(Decoder& decoder) {
         static_cast<std::size_t>(decoder.take_one_of({"1d", "2d", "3d", "4d", "5d"}).front() - '0');
     decoder.take("tile");
   }
+  if (decoder.take("prefetch")) {
+    decode_prefetch(decoder, is_tensor);
+    return;
+  }
+  BulkTransfer transfer;
+  if (decoder.take("reduce")) {
+    take_reduction(decoder, is_tensor, transfer);
+  }
   const bool is_load = decoder.take("mbarrier::complete_tx::bytes");
   if (!is_load) {
     decoder.require("bulk_group");
   }
-  decoder.require("global");
   const bool is_cluster = is_load && decoder.take("shared::cluster");
+  transfer.is_between = is_cluster && !is_tensor && decoder.take("shared::cta");
+  if (!transfer.is_between) {
+    decoder.require("global");
+  }
   if (!is_cluster) {
     decoder.require("shared::cta");
   }
-  const bool is_multicast = is_cluster && decoder.take("multicast::cluster");
-  BulkTransfer transfer{.is_to_own_block = is_load && !is_cluster};
+  const bool is_multicast =
+      is_cluster && !transfer.is_between && decoder.take("multicast::cluster");
+  transfer.is_to_own_block = is_load && !is_cluster;
+  if (transfer.is_reduction && is_load && !transfer.is_between) {
+    decoder.fail("a reduction into shared memory reads shared memory");
+  }
   if (is_load && is_tensor) {
     transfer.is_pair = decoder.take("cta_group::2");
     if (!transfer.is_pair) {
@@ -348,7 +433,7 @@ void decode_copy(Decoder& decoder) {
 
   const syntax::Operand& global_operand = decoder.operand(is_load ? 1 : 0);
   transfer.global = take_address(decoder, global_operand);
-  if (transfer.global.bits != 64) {
+  if (transfer.global.bits != 64 && !transfer.is_between) {
     decoder.fail("an address in global memory must have 64 bits");
   }
   if (is_tensor) {

@@ -146,7 +146,11 @@ TensorRange move_begin(Warp& warp, const Op& op, Lanes lanes, const MoveForm& fo
                     "the address in tensor memory") +
       form.offset;
   const std::size_t first_lane = static_cast<std::size_t>(warp.index()) % 4 * kWarpLanes;
-  const std::size_t lane = tensor_lane(address);
+  // Some kernels count the lanes of a pair's second block from 128 on; hardware ignores that bit.
+  const bool is_second_of_pair =
+      warp.block().grid().tensor_blocks == 2 && warp.block().rank() % 2 == 1;
+  const std::size_t lane =
+      tensor_lane(address) & (is_second_of_pair ? ~kTensorLanes : ~std::size_t{0});
   const std::size_t offset = lane % kWarpLanes;
   if (lane - offset != 0 && lane - offset != first_lane) {
     warp.stop(

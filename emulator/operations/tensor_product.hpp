@@ -1,8 +1,10 @@
 // Matrix products, bit-exact with the steps of a tensor core.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -11,17 +13,48 @@
 
 namespace emu {
 
-/// Rows of A or columns of B ("lines"), with `depth` contiguous elements each.
+/// Number of lines whose sums are computed together.
+constexpr std::size_t kBlockLines = 16;
+
+/// Rows of A or columns of B ("lines") with `depth` elements each, packed into words along K. The
+/// words are stored for blocks of lines, in which the words with the same number are contiguous.
 struct Lines {
   Element element = Element::kF16;
   std::size_t count = 0;
   std::size_t depth = 0;
-  bool is_negated = false;            // floats only
-  std::vector<std::uint16_t> bits{};  // shape (count, depth)
+  bool is_negated = false;  // floats only
+  std::vector<std::uint32_t> words{};
   /// Empty, or a scale for each line, in E8M0: all of its elements are multiplied by 2^(scale -
   /// 127); 255 is NaN.
   std::vector<std::uint8_t> scales{};
+
+  [[nodiscard]] std::size_t elements_per_word() const { return 32 / container_bits(element); }
+  /// Words of a line.
+  [[nodiscard]] std::size_t width() const { return depth / elements_per_word(); }
+  /// Changes the number of lines. Elements of new lines are zero.
+  void resize(std::size_t lines);
+  /// Index in `words` of a line's word.
+  [[nodiscard]] static std::size_t index(std::size_t line, std::size_t word, std::size_t width) {
+    return (line / kBlockLines * width + word) * kBlockLines + line % kBlockLines;
+  }
+  [[nodiscard]] std::uint32_t get(std::size_t line, std::size_t k) const;
+  void set(std::size_t line, std::size_t k, std::uint32_t bits);
 };
+
+/// Returns the 16 packed elements of less than 8 bits of a row, in a byte each. The row's other
+/// bytes are padding.
+std::array<std::byte, kChunkBytes> unpack_row(std::span<const std::byte, kChunkBytes> row,
+                                              std::size_t bits);
+
+/// Stores 16 bytes of elements of one line, from `word` on.
+inline void put_words(Lines& lines, std::size_t line, std::size_t word, const std::byte* chunk) {
+  std::array<std::uint32_t, kChunkBytes / 4> words;
+  std::memcpy(words.data(), chunk, kChunkBytes);
+  const std::size_t first = Lines::index(line, word, lines.width());
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    lines.words[first + i * kBlockLines] = words[i];
+  }
+}
 
 /// Stores 16 bytes from shared memory: elements of one line from k on, or elements of one k from
 /// `line` on. For elements of less than 8 bits, the chunk holds 16 packed elements and padding (PTX
@@ -31,15 +64,16 @@ void put_chunk(Lines& lines, std::size_t line, std::size_t k, bool is_k_major,
 
 /// Precision and type of the sums.
 struct SumRule {
-  Precision precision;  // for floats
+  Precision precision{};  // for floats
   Accumulator accumulator = Accumulator::kF32;
   bool is_saturating = false;  // for integers: saturates at 32 bits
+  std::size_t step = 0;        // elements that are added at once; 0: all of a line
 };
 
 /// Computes d += a b^T. `d` has the shape (a.count, b.count), in words of 32 bits. Each sum of
-/// floats is the `fused_sum` of a whole line, with the scales of both lines; integers are exact,
-/// and wrap around or saturate at the end. Both matrices must be of floats or both of integers; the
-/// depth is 16 or 32. Only floats may have scales.
+/// floats is the `fused_sum` of a whole line, or of its steps in turn, with the scales of both
+/// lines; integers are exact, and wrap around or saturate at the end. Both matrices must be of
+/// floats or both of integers; the depth is at most 64. Only floats may have scales.
 void multiply_add(const Lines& a, const Lines& b, std::span<std::uint32_t> d, const SumRule& rule);
 
 /// Computes one element of a product of floats with `fused_sum`.

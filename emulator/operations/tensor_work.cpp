@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/mbarrier.hpp"
 #include "emulator/operations/tensor_accesses.hpp"
+#include "emulator/program/place_name.hpp"
 
 namespace emu {
 
@@ -40,10 +42,13 @@ void TensorWork::require_written(const SharedRange& range, std::string_view name
   const auto end = begin + static_cast<std::ptrdiff_t>(range.bytes);
   const auto missing = std::find_if(begin, end, [](std::uint8_t flag) { return flag != 1; });
   if (missing != end) {
-    warp().stop(FindingKind::kUninitialized, op(), lanes(),
+    warp().report(FindingKind::kUninitialized, op(), lanes(),
                 fmt::format("{} at {:#x} of block ({})'s shared memory was not written", name,
                             range.first + static_cast<std::uint32_t>(missing - begin),
-                            fmt::join(block(range.block).index(), ",")));
+                            fmt::join(block(range.block).index(), ",")),
+                std::nullopt, 0,
+                shared_place_name(*warp().grid().program, "",
+                                  range.first + static_cast<std::uint64_t>(missing - begin)));
   }
 }
 
@@ -51,7 +56,7 @@ void TensorWork::require_written(const TensorRange& range, std::string_view name
   Block& owner = block(range.block);
   require_allocated(warp(), op(), lanes(), owner, range);
   if (!owner.tensor.is_written(range)) {
-    warp().stop(FindingKind::kUninitialized, op(), lanes(),
+    warp().report(FindingKind::kUninitialized, op(), lanes(),
                 fmt::format("{} in lanes {} to {}, columns {} to {} of block ({})'s tensor memory "
                             "was not completely written",
                             name, range.lane, range.lane + range.lanes - 1, range.column,

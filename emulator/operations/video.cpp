@@ -151,8 +151,7 @@ struct VideoMad {
   [[nodiscard]] std::uint32_t compute_word(std::uint32_t x, std::uint32_t y,
                                            std::uint32_t z) const {
     const bool is_signed = a.is_signed || b.is_signed || has_negated_product || has_negated_sum;
-    const Int128 product =
-        Int128{a.part.extract(x, a.is_signed)} * b.part.extract(y, b.is_signed);
+    const Int128 product = Int128{a.part.extract(x, a.is_signed)} * b.part.extract(y, b.is_signed);
     const Int128 c = Part{}.extract(z, is_signed);
     const Int128 sum = (has_negated_product ? -product : product) + (has_negated_sum ? -c : c) +
                        (adds_one ? 1 : 0);
@@ -186,14 +185,14 @@ struct VectorVideo {
       if ((mask >> i & 1U) == 0) {
         continue;
       }
-      Int128 value =
-          compute(function, number(a.at(i), is_a_signed), number(b.at(i), is_b_signed));
+      Int128 value = compute(function, number(a.at(i), is_a_signed), number(b.at(i), is_b_signed));
       if (saturates) {
         value = clamp_to(value, bits, is_signed);
       }
-      result = accumulates ? result + static_cast<std::uint32_t>(value)
-                           : Part{.place = static_cast<std::uint8_t>(i * bits), .bits = bits}
-                                 .insert(value, result);
+      result = accumulates
+                   ? result + static_cast<std::uint32_t>(value)
+                   : Part{.place = static_cast<std::uint8_t>(i * bits), .bits = bits}.insert(
+                         value, result);
     }
     return result;
   }
@@ -257,9 +256,8 @@ void add_source(Decoder& decoder, std::size_t index) {
 VideoSource take_source(Decoder& decoder, std::size_t index, bool is_signed) {
   const syntax::Operand& operand = decoder.operand(index);
   add_source(decoder, index);
-  return {.part = part_of(decoder, operand),
-          .is_signed = is_signed,
-          .has_minus = operand.has_minus};
+  return {
+      .part = part_of(decoder, operand), .is_signed = is_signed, .has_minus = operand.has_minus};
 }
 
 std::optional<VideoFunction> take_comparison_of(Decoder& decoder, std::string_view mnemonic) {

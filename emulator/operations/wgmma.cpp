@@ -3,7 +3,8 @@
 //
 // Each of the four warps computes 16 rows. Registers of a product may not be accessed from its
 // issue until a wait_group covers it, and a fence must order the product after earlier accesses by
-// other instructions.
+// other instructions. Groups are those of the warpgroup: a wait_group of any warp waits until all
+// four have computed their rows.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -84,10 +85,12 @@ bool read_scale_d(Warp& warp, const Op& op, Lanes lanes, bool is_negated) {
   return (holds != 0) != is_negated;
 }
 
-// Checks that the product may use a register now.
+// Checks that the product may use a register now. A register of A may be given a constant behind
+// the fence, and with `late_zeros` an accumulator.
 CheckResult check_register(const MatrixProducts& products, const RegisterUse& use, const Op& op,
-                           bool is_accumulator) {
-  if (use.fences_before_write == products.fences + 1 && (is_accumulator || !use.is_constant)) {
+                           bool is_accumulator, bool late_zeros) {
+  if (use.fences_before_write == products.fences + 1 &&
+      !(use.is_constant && (!is_accumulator || late_zeros))) {
     return {fmt::format(
         "{} (line {}) has written one of its registers, without a wgmma.fence in between",
         use.writer->instruction->opcode, use.writer->instruction->line)};
@@ -110,8 +113,9 @@ CheckResult check_register(const MatrixProducts& products, const RegisterUse& us
   // Products that share accumulator registers are ordered if they have the same shape.
   const WgmmaForm& earlier = use.op->get<WgmmaForm>();
   const WgmmaForm& form = op.get<WgmmaForm>();
-  const bool has_same_shape =
-      earlier.columns == form.columns && bytes_of(earlier.a) == bytes_of(form.a);
+  const bool has_same_shape = earlier.columns == form.columns &&
+                              bytes_of(earlier.a) == bytes_of(form.a) &&
+                              earlier.parts() == form.parts();
   if (is_accumulator && !(use.is_accumulator && has_same_shape) && use.fences == products.fences) {
     return {fmt::format(
         "{} uses a register of its accumulator in another way, without a wgmma.fence in "
@@ -129,13 +133,27 @@ void check_operands(Warp& warp, const Op& op, const std::array<std::uint64_t, 2>
   const auto read = [&](std::uint64_t bits, const MatrixShape& shape, std::size_t first,
                         std::size_t count) {
     const MatrixDescriptor descriptor = MatrixDescriptor::from_bits(bits);
+    const auto check = [&](std::uint32_t address, std::uint32_t bytes) {
+      // Reads out of bounds are reported when the product runs.
+      if (bytes != 0 && address + bytes <= block.shared.size()) {
+        accesses.read_shared(block, address, bytes);
+      }
+    };
+    // Chunks that follow or precede the one before them are checked with it.
+    std::uint32_t begin = 0;
+    std::uint32_t bytes = 0;
     for_each_chunk(shape, count, [&](std::size_t line, std::size_t k) {
       const std::uint32_t address = address_of(descriptor, shape, first + line, k);
-      if (address + kChunkBytes <=
-          block.shared.size()) {  // out-of-bounds reads are reported when the product runs
-        accesses.read_shared(block, address, kChunkBytes);
+      if (bytes != 0 && (address == begin + bytes || address + kChunkBytes == begin)) {
+        begin = std::min(begin, address);
+        bytes += kChunkBytes;
+        return;
       }
+      check(begin, bytes);
+      begin = address;
+      bytes = kChunkBytes;
     });
+    check(begin, bytes);
   };
   if (!form.is_a_in_registers) {
     read(descriptors[0], form.shape_of_a(),
@@ -161,14 +179,15 @@ Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
   const bool adds = read_scale_d(warp, op, lanes, form.is_scale_negated);
   const std::uint64_t place = issue_in_warpgroup(warp, op, lanes, descriptors);
   if (products.fences == 0) {
-    warp.stop(FindingKind::kRegisterRace, op, lanes,
-              "the warp has executed no wgmma.fence before it");
+    warp.report(FindingKind::kRegisterRace, op, lanes,
+                "the warp has executed no wgmma.fence before it");
   }
+  const bool late_zeros = !warp.grid().checks_zeroed_accumulators;
   for (std::size_t i = 0; i < op.list.size(); ++i) {
     const bool is_accumulator = i < form.accumulators();
     const RegisterUse& use = products.uses[op.async_registers[i].number];
-    warp.require(check_register(products, use, op, is_accumulator), FindingKind::kRegisterRace, op,
-                 lanes);
+    warp.expect(check_register(products, use, op, is_accumulator, late_zeros),
+                FindingKind::kRegisterRace, op, lanes);
     if (!products.is_in_flight(use) && (adds || !is_accumulator)) {
       warp.require_valid(op.list[i], op, lanes,
                          is_accumulator ? "a register of the accumulator" : "a register of A");
@@ -212,6 +231,19 @@ struct WgmmaWait {
   std::size_t max_pending = 0;  // maximum number of incomplete groups
 };
 
+// Returns the number of the last product that all warps of the warpgroup have computed. All issue
+// the same products, so that these have the same numbers in each.
+std::uint64_t last_finished_in_warpgroup(Warp& warp) {
+  const std::deque<Warp>& warps = warp.block().warps();
+  const std::size_t first =
+      static_cast<std::size_t>(warp.index()) / kWarpsPerWarpgroup * kWarpsPerWarpgroup;
+  std::uint64_t last = warp.products.last_finished;
+  for (std::size_t i = first; i < first + kWarpsPerWarpgroup; ++i) {
+    last = std::min(last, warps[i].products.last_finished);
+  }
+  return last;
+}
+
 Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   Split& split = warp.current();
   if (split.ticket < 0) {
@@ -221,7 +253,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   MatrixProducts& products = warp.products;
   while (products.groups.size() > op.get<WgmmaWait>().max_pending) {
     const std::uint64_t last = products.groups.front();
-    if (products.last_finished < last) {
+    if (last_finished_in_warpgroup(warp) < last) {
       return warp.wait_for(WaitFor::kProducts);
     }
     products.groups.pop_front();
@@ -246,23 +278,49 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-Element element_of(const Decoder& decoder, Type type) {
-  switch (type) {
-    case Type::kF16:
-      return Element::kF16;
-    case Type::kBF16:
-      return Element::kBF16;
-    case Type::kE4M3:
-      return Element::kE4M3;
-    case Type::kE5M2:
-      return Element::kE5M2;
-    case Type::kS8:
-      return Element::kS8;
-    case Type::kU8:
-      return Element::kU8;
-    default:
-      decoder.fail("unsupported product");
+// Types of A and B, and whether there are sums in binary32 and binary16.
+struct WgmmaType {
+  Type type;
+  Element element;
+  bool has_f32;
+  bool has_f16;
+};
+constexpr std::array kTypes = {
+    WgmmaType{Type::kF16, Element::kF16, true, true},
+    WgmmaType{Type::kBF16, Element::kBF16, true, false},
+    WgmmaType{Type::kTF32, Element::kTF32, true, false},
+    WgmmaType{Type::kE4M3, Element::kE4M3, true, true},
+    WgmmaType{Type::kE5M2, Element::kE5M2, true, true},
+    WgmmaType{Type::kS8, Element::kS8, false, false},
+    WgmmaType{Type::kU8, Element::kU8, false, false},
+};
+
+const WgmmaType& wgmma_type(const Decoder& decoder, Type type) {
+  const auto* const row = std::ranges::find(kTypes, type, &WgmmaType::type);
+  if (row == kTypes.end()) {
+    decoder.fail("unsupported product");
   }
+  return *row;
+}
+
+// Takes the types of D, A and B.
+void take_types(Decoder& decoder, WgmmaForm& form) {
+  const Type result = decoder.take_type();
+  const WgmmaType& a = wgmma_type(decoder, decoder.take_type());
+  const WgmmaType& b = wgmma_type(decoder, decoder.take_type());
+  const bool is_known = result == Type::kF32   ? a.has_f32
+                        : result == Type::kF16 ? a.has_f16
+                                               : result == Type::kS32 && !is_float(a.element);
+  const bool are_both_bytes = bytes_of(a.element) == 1 && bytes_of(b.element) == 1 &&
+                              is_float(a.element) == is_float(b.element);
+  if (!is_known || (a.type != b.type && !are_both_bytes)) {
+    decoder.fail("unsupported product");
+  }
+  form.a = a.element;
+  form.b = b.element;
+  form.accumulator = result == Type::kF32   ? Accumulator::kF32
+                     : result == Type::kF16 ? Accumulator::kF16
+                                            : Accumulator::kS32;
 }
 
 // Takes the shape .m64nNkK and returns N.
@@ -287,24 +345,16 @@ bool take_flag(const Decoder& decoder, std::size_t index, std::int64_t first, st
 void decode_product(Decoder& decoder) {
   Op& op = decoder.op();
   WgmmaForm form;
-  const Type result = decoder.take_type();
-  const Type a = decoder.take_type();
-  const Type b = decoder.take_type();
-  form.a = element_of(decoder, a);
-  form.b = element_of(decoder, b);
-  const bool is_known = is_float(form.a) ? result == Type::kF32 && is_float(form.b)
-                                         : result == Type::kS32 && !is_float(form.b);
-  if (!is_known || (a != b && bytes_of(form.a) + bytes_of(form.b) != 2)) {
-    decoder.fail("unsupported product");
-  }
+  take_types(decoder, form);
   form.columns = take_columns(decoder, form.depth());
   if (!is_float(form.a) && form.columns > 32 && form.columns % 16 != 0) {
     decoder.fail("unsupported shape for integers");
   }
+  form.is_saturating = !is_float(form.a) && decoder.take("satfinite");
   form.is_a_in_registers = decoder.operand(1).kind == syntax::OperandKind::kVector;
   // Operands: d, a, b, scale-d; for floats scale-a and scale-b; for 16-bit floats trans-a, if A has
   // a descriptor, and trans-b.
-  const std::size_t transposes = bytes_of(form.a) == 1    ? 0
+  const std::size_t transposes = bytes_of(form.a) != 2    ? 0
                                  : form.is_a_in_registers ? std::size_t{1}
                                                           : std::size_t{2};
   decoder.expect_operands((is_float(form.a) ? 6 : 4) + transposes);
@@ -315,8 +365,13 @@ void decode_product(Decoder& decoder) {
   form.is_a_k_major = transposes < 2 || !take_flag(decoder, 6, 0, 1);
   form.is_b_k_major = transposes < 1 || !take_flag(decoder, 5 + transposes, 0, 1);
   for (const syntax::Operand& part : decoder.parts(0, form.accumulators())) {
-    decoder.add_result(part, bits_of(result));
+    decoder.add_result(part, 32);
   }
+  form.sums = &fragment_of({.kind = FragmentKind::kSums,
+                            .lines = kRowsPerWarp,
+                            .width = static_cast<std::uint16_t>(form.columns),
+                            .is_wide = true});
+  form.a_registers = &fragment_of({.lines = kRowsPerWarp, .width = kWordsOfLine, .is_wide = true});
   if (form.is_a_in_registers) {
     for (const syntax::Operand& part : decoder.parts(1, kRegistersForA)) {
       op.list.push_back(decoder.destination(part, 32));

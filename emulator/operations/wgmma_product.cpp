@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 
 #include "emulator/machine/block.hpp"
 #include "emulator/operations/tensor_product.hpp"
+#include "emulator/program/place_name.hpp"
 
 namespace emu {
 namespace {
@@ -29,43 +31,51 @@ void read_shared(const WgmmaProduct& product, std::string_view name, std::uint64
   const MatrixDescriptor descriptor = MatrixDescriptor::from_bits(bits);
   for_each_chunk(shape, lines.count, [&](std::size_t line, std::size_t k) {
     const std::uint32_t address = address_of(descriptor, shape, first + line, k);
-    const auto stop = [&](FindingKind kind, std::string_view what) {
-      product.warp().stop(kind, product.op(), product.lanes(),
-                          fmt::format("{}'s 16 bytes at {:#x} (line {}, k {}) {}", name, address,
-                                      first + line, k, what));
+    const auto message = [&](std::string_view what) {
+      return fmt::format("{}'s 16 bytes at {:#x} (line {}, k {}) {}", name, address, first + line,
+                         k, what);
     };
     if (address < kReservedSharedBytes || address + kChunkBytes > block.shared.size()) {
-      stop(FindingKind::kOutOfBounds, "are outside of the block's shared memory");
+      product.warp().stop(FindingKind::kOutOfBounds, product.op(), product.lanes(),
+                          message("are outside of the block's shared memory"));
     }
     if (std::memcmp(&block.is_shared_written[address], kWritten.data(), kChunkBytes) != 0) {
-      stop(FindingKind::kUninitialized, "were not all written");
+      product.warp().report(FindingKind::kUninitialized, product.op(), product.lanes(),
+                            message("were not all written"), std::nullopt, 0,
+                            shared_place_name(*product.warp().grid().program, "", address));
     }
-    put_chunk(lines, line, k, shape.is_k_major,
-              std::span<const std::byte, kChunkBytes>(&block.shared[address], kChunkBytes));
+    if (shape.is_k_major) {
+      put_words(lines, line, k * shape.element_bytes / 4, &block.shared[address]);
+    } else {
+      put_chunk(lines, line, k, false,
+                std::span<const std::byte, kChunkBytes>(&block.shared[address], kChunkBytes));
+    }
   });
 }
 
-// Reads A from registers. Register r of a lane holds 4 bytes of row lane / 4 + 8 * (r % 2), at byte
-// 4 * (lane % 4) + 16 * (r / 2) along K.
-void read_registers_of_a(const Warp& warp, const Op& op, std::size_t first, Lines& lines) {
-  const std::size_t bytes = bytes_of(lines.element);
-  for (std::size_t r = 0; r < kRegistersForA; ++r) {
-    const auto words = warp.read<std::uint32_t>(op.list[first + r]);
+// Reads the warp's rows of A from registers.
+void read_registers_of_a(const Warp& warp, std::span<const Slot> registers,
+                         const Fragment& fragment, Lines& lines) {
+  for (std::size_t r = 0; r < registers.size(); ++r) {
+    const auto words = warp.read<std::uint32_t>(registers[r]);
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const std::size_t row = lane / 4 + 8 * (r % 2);
-      const std::size_t k = (4 * (lane % 4) + 16 * (r / 2)) / bytes;
-      for (std::size_t i = 0; i < 4 / bytes; ++i) {
-        const std::uint32_t bits = words.lanes[lane] >> (8 * bytes * i);
-        lines.bits[row * lines.depth + k + i] =
-            static_cast<std::uint16_t>(bits & (bytes == 2 ? 0xFFFFU : 0xFFU));
-      }
+      lines.words[fragment.index[r * kLanes + lane]] = words.lanes[lane];
     }
   }
 }
 
-// Index of an accumulator in a warp's rows of D.
-constexpr std::size_t index_in_d(std::size_t r, std::size_t lane, std::size_t columns) {
-  return (lane / 4 + 8 * (r / 2 % 2)) * columns + 8 * (r / 4) + 2 * (lane % 4) + r % 2;
+// Calls use(register, lane, shift, index) for each sum, the last two being its first bit in the
+// register and its index in D.
+template <typename Use>
+void for_each_sum(const WgmmaForm& form, Use&& use) {
+  for (std::size_t r = 0; r < form.accumulators(); ++r) {
+    for (std::size_t part = 0; part < form.parts(); ++part) {
+      const std::uint16_t* const index = &form.sums->index[(r * form.parts() + part) * kLanes];
+      for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        use(r, lane, 16 * part, index[lane]);
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -79,18 +89,15 @@ bool WgmmaProduct::can_step() const {
 bool WgmmaProduct::step(std::mt19937_64& /*random*/) {
   const WgmmaForm& form = op().get<WgmmaForm>();
   const std::size_t depth = form.depth();
-  Lines a{.element = form.a,
-          .count = kRowsPerWarp,
-          .depth = depth,
-          .is_negated = form.is_a_negated,
-          .bits = std::vector<std::uint16_t>(kRowsPerWarp * depth)};
-  Lines b{.element = form.b,
-          .count = form.columns,
-          .depth = depth,
-          .is_negated = form.is_b_negated,
-          .bits = std::vector<std::uint16_t>(form.columns * depth)};
+  Lines a{
+      .element = form.a, .count = kRowsPerWarp, .depth = depth, .is_negated = form.is_a_negated};
+  a.resize(kRowsPerWarp);
+  Lines b{
+      .element = form.b, .count = form.columns, .depth = depth, .is_negated = form.is_b_negated};
+  b.resize(form.columns);
   if (form.is_a_in_registers) {
-    read_registers_of_a(warp(), op(), form.accumulators(), a);
+    read_registers_of_a(warp(), std::span(op().list).subspan(form.accumulators()),
+                        *form.a_registers, a);
   } else {
     const std::size_t first =
         static_cast<std::size_t>(warp().index()) % kWarpsPerWarpgroup * kRowsPerWarp;
@@ -98,19 +105,27 @@ bool WgmmaProduct::step(std::mt19937_64& /*random*/) {
   }
   read_shared(*this, "B", descriptors_[1], form.shape_of_b(), 0, b);
   std::vector<std::uint32_t> d(kRowsPerWarp * form.columns);
-  for (std::size_t r = 0; adds_ && r < form.accumulators(); ++r) {
-    const auto words = warp().read<std::uint32_t>(op().list[r]);
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      d[index_in_d(r, lane, form.columns)] = words.lanes[lane];
+  const std::span<const Slot> registers = std::span(op().list).first(form.accumulators());
+  if (adds_) {
+    std::vector<Vec<std::uint32_t>> words;
+    for (const Slot slot : registers) {
+      words.push_back(warp().read<std::uint32_t>(slot));
     }
+    const std::uint32_t mask = form.parts() == 2 ? 0xFFFFU : ~0U;
+    for_each_sum(form, [&](std::size_t r, std::size_t lane, std::size_t shift, std::size_t index) {
+      d[index] = words[r].lanes[lane] >> shift & mask;
+    });
   }
-  multiply_add(a, b, d, {.precision = wgmma_precision(form.a)});
-  for (std::size_t r = 0; r < form.accumulators(); ++r) {
-    Vec<std::uint32_t> words;
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      words.lanes[lane] = d[index_in_d(r, lane, form.columns)];
-    }
-    warp().write(op().list[r], words, kAllLanes, 0);  // initialised by the wait
+  multiply_add(b, a, d,
+               {.precision = wgmma_precision(form.a),
+                .accumulator = form.accumulator,
+                .is_saturating = form.is_saturating});
+  std::vector<Vec<std::uint32_t>> words(registers.size());
+  for_each_sum(form, [&](std::size_t r, std::size_t lane, std::size_t shift, std::size_t index) {
+    words[r].lanes[lane] |= d[index] << shift;
+  });
+  for (std::size_t r = 0; r < registers.size(); ++r) {
+    warp().write(registers[r], words[r], kAllLanes, 0);  // initialised by the wait
   }
   warp().products.last_finished = number_;
   return true;

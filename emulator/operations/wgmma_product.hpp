@@ -8,6 +8,7 @@
 
 #include "emulator/machine/async_work.hpp"
 #include "emulator/operations/matrix_descriptor.hpp"
+#include "emulator/operations/matrix_fragments.hpp"
 #include "emulator/operations/tensor_arithmetic.hpp"
 
 namespace emu {
@@ -15,6 +16,7 @@ namespace emu {
 constexpr std::size_t kWarpsPerWarpgroup = 4;
 constexpr std::size_t kRowsPerWarp = 16;  // the warp's share of the 64 rows of A and D
 constexpr std::size_t kRegistersForA = 4;
+constexpr std::uint16_t kWordsOfLine = 8;  // lines of A and B have 32 bytes
 
 /// Details of a wgmma.mma_async.
 struct WgmmaForm {
@@ -27,9 +29,15 @@ struct WgmmaForm {
   bool is_a_negated = false;
   bool is_b_negated = false;
   bool is_scale_negated = false;  // the predicate is !p
+  bool is_saturating = false;     // integers
+  Accumulator accumulator = Accumulator::kF32;
+  const Fragment* sums = nullptr;         // the warp's rows of D
+  const Fragment* a_registers = nullptr;  // its rows of A, if A is in registers
 
   [[nodiscard]] std::size_t depth() const { return 32 / bytes_of(a); }
-  [[nodiscard]] std::size_t accumulators() const { return columns / 2; }
+  /// Sums in a register of the accumulators, and the number of these registers.
+  [[nodiscard]] std::size_t parts() const { return accumulator == Accumulator::kF16 ? 2 : 1; }
+  [[nodiscard]] std::size_t accumulators() const { return columns / 2 / parts(); }
   [[nodiscard]] MatrixShape shape_of_a() const {
     return {kWarpsPerWarpgroup * kRowsPerWarp, depth(), bytes_of(a), is_a_k_major};
   }

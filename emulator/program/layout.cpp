@@ -30,10 +30,12 @@ ProgramLayout::ProgramLayout(const syntax::Module& module,
     places_[name] = {Space::kGlobal, address};
   }
   std::vector<Place*> dynamic_places;
+  std::vector<std::string> dynamic_names;
   const auto place = [&](const syntax::Variable& variable, Place& where) {
     if (variable.bytes == 0) {
       program.dynamic_alignment = std::max(program.dynamic_alignment, variable.alignment);
       dynamic_places.push_back(&where);
+      dynamic_names.push_back(variable.name);
     } else {
       where = {Space::kShared, place_shared(variable)};
     }
@@ -63,12 +65,16 @@ ProgramLayout::ProgramLayout(const syntax::Module& module,
   for (Place* const where : dynamic_places) {
     *where = {Space::kShared, end};
   }
+  for (const std::string& name : dynamic_names) {
+    program.shared.push_back({.name = name, .offset = end, .bytes = syntax::kMaxSharedBytes});
+  }
 }
 
 std::uint64_t ProgramLayout::place_shared(const syntax::Variable& variable) {
   const std::size_t offset =
       align_up(kReservedSharedBytes + program_.static_shared_bytes, variable.alignment);
   program_.static_shared_bytes = offset + variable.bytes - kReservedSharedBytes;
+  program_.shared.push_back({.name = variable.name, .offset = offset, .bytes = variable.bytes});
   return offset;
 }
 

@@ -109,6 +109,13 @@ struct SpecialRegister {
   SpecialRegisterName name{};
 };
 
+/// A variable in shared memory, for findings.
+struct SharedVariable {
+  std::string name{};
+  std::size_t offset = 0;  // in the block's shared memory
+  std::size_t bytes = 0;   // of dynamic shared memory, as many as there may be
+};
+
 /// Argument or result of a call, or the parameter or result of a function: in a register (or a
 /// constant), or in the local memory of the frame of its function's call.
 struct PassedValue {
@@ -162,6 +169,7 @@ struct Program {
   std::uint32_t register_file_words = 0;
   std::vector<Constant> constants{};
   std::vector<SpecialRegister> specials{};
+  std::vector<SharedVariable> shared{};
   std::size_t static_shared_bytes = 0;  // without dynamic shared memory
   std::size_t dynamic_alignment = 1;    // alignment of dynamic shared memory
   std::size_t local_bytes = 0;          // of the kernel; calls need more

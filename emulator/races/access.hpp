@@ -12,6 +12,8 @@
 namespace emu::races {
 
 class Fragments;
+class LaneReleases;
+struct LaneLookup;
 
 /// Global identifier of an actor: the cluster's number in the run, then the bits of the actor.
 using Party = std::uint32_t;
@@ -86,6 +88,8 @@ struct View {
   const Clock* visible_writes =
       nullptr;  // clock of the earlier generic writes that this proxy may see
   const Fragments* fragments = nullptr;  // null if the lanes of the warp have not diverged
+  const LaneReleases* lane_releases = nullptr;  // null if no lanes have released on their own
+  const LaneLookup* lanes = nullptr;            // null if nothing records the accesses of lanes
   // Grids whose accesses to global memory happen before this access.
   const EndedGrids* ended = nullptr;
   const EndedGrids* ended_with_visible_writes = nullptr;
@@ -103,6 +107,7 @@ enum class ConflictKind : std::uint8_t {
   kNoProxyFence,     // ordered, but not visible to the asynchronous proxy
   kReadOnlyWritten,  // written by a grid that had not ended when the grid of the .nc read began
   kNoTensorFence,    // in tensor memory: ordered, but without the required tcgen05.fence
+  kOtherLanes,  // other lanes of the earlier access's warp have arrived, without a bar.warp.sync
 };
 
 /// Two accesses to the same bytes, at least one of them a write, without a happens-before order.

@@ -25,6 +25,12 @@ class Clock {
     }
     epochs_[actor] = std::max(epochs_[actor], epoch);
   }
+  /// Lowers an actor's component to the epoch, unless it is earlier already.
+  void lower(Actor actor, std::uint32_t epoch) {
+    if (actor < epochs_.size()) {
+      epochs_[actor] = std::min(epochs_[actor], epoch);
+    }
+  }
   void join(const Clock& other) { join_from(other, 0); }
   /// Joins the components of actors from `first` on.
   void join_from(const Clock& other, Actor first) {

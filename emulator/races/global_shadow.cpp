@@ -23,12 +23,13 @@ bool covers(const ClusterClocks* clocks, const Access& earlier) {
 }
 
 // Orders another cluster's write by the end of its grid, or by threads that have told each other.
-std::optional<ConflictKind> global_write_conflict(const View& view, const Access& earlier) {
+std::optional<ConflictKind> global_write_conflict(const View& view, const Access& earlier,
+                                                  std::uint64_t offset) {
   if (view.is_read_only && !view.ended_at_begin->contains(earlier.party)) {
     return ConflictKind::kReadOnlyWritten;
   }
   if (is_of_cluster(view, earlier)) {
-    return write_conflict(view, earlier);
+    return write_conflict(view, earlier, offset);
   }
   if (!view.ended->contains(earlier.party) && !covers(view.others, earlier)) {
     return are_strong(view, earlier) ? std::nullopt : std::optional(ConflictKind::kUnordered);
@@ -140,21 +141,20 @@ void GlobalShadow::for_each_cell_range(std::uint64_t offset, std::size_t bytes, 
 std::optional<Conflict> GlobalShadow::read(const View& view, std::uint64_t offset,
                                            std::size_t bytes) {
   std::optional<Conflict> conflict;
-  const auto conflict_with_write = [&](const Access& earlier) {
-    return global_write_conflict(view, earlier);
+  const auto conflict_with_write = [&](const Access& earlier, std::uint64_t place) {
+    return global_write_conflict(view, earlier, place);
   };
   for_each_cell_range(
       offset, bytes, [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
         const std::size_t cells = kPageBytes >> page.shift;
-        if (!page.writes.is_empty()) {
-          conflict = check_writes({page.writes.get(cells) + first, count}, page.shift,
+        if (!page.writes.is_empty() && !conflict.has_value()) {
+          conflict = check_writes(view, {page.writes.get(cells) + first, count}, page.shift,
                                   start + (first << page.shift), conflict_with_write);
         }
         Reads* const reads = page.reads.get(cells) + first;
         for (std::size_t i = 0; i < count; ++i) {
           add_read(view, reads[i]);
         }
-        return !conflict.has_value();
       });
   return conflict;
 }
@@ -162,18 +162,20 @@ std::optional<Conflict> GlobalShadow::read(const View& view, std::uint64_t offse
 std::optional<Conflict> GlobalShadow::write(const View& view, std::uint64_t offset,
                                             std::size_t bytes) {
   std::optional<Conflict> conflict;
-  const auto conflict_with_write = [&](const Access& earlier) {
-    return global_write_conflict(view, earlier);
+  const auto conflict_with_write = [&](const Access& earlier, std::uint64_t place) {
+    return global_write_conflict(view, earlier, place);
   };
   for_each_cell_range(
       offset, bytes, [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
         const std::size_t cells = kPageBytes >> page.shift;
         Access* const writes = page.writes.get(cells) + first;
         start += first << page.shift;
-        conflict = check_writes({writes, count}, page.shift, start, conflict_with_write);
+        if (!conflict.has_value()) {
+          conflict = check_writes(view, {writes, count}, page.shift, start, conflict_with_write);
+        }
         std::fill_n(writes, count, view.access);
         if (page.reads.is_empty()) {
-          return !conflict.has_value();
+          return;
         }
         Reads* const cell_reads = page.reads.get(cells) + first;
         for (std::size_t i = 0; i < count; ++i) {
@@ -191,7 +193,6 @@ std::optional<Conflict> GlobalShadow::write(const View& view, std::uint64_t offs
           free_nodes(reads);
           reads = {};
         }
-        return !conflict.has_value();
       });
   return conflict;
 }

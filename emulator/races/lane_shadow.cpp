@@ -2,26 +2,29 @@
 #include "emulator/races/lane_shadow.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace emu::races {
 
 std::optional<LaneShadow::Conflict> LaneShadow::find(const OpenIntervals& open, int lane,
                                                      bool is_write, std::uint64_t offset,
                                                      std::size_t bytes, bool is_strong) const {
+  const Lanes own = lane < 0 ? 0 : lane_bit(lane);
   const auto conflict_with_mark = [&](const Mark& mark, bool was_write,
                                       std::size_t cell) -> std::optional<Conflict> {
-    const bool is_own = mark.lane == lane && lane != kWholeWarp;
-    if (!open.contains(mark.interval) || is_own || (was_write && mark.lane == kSeveralLanes) ||
-        (is_strong && mark.is_strong)) {
+    const bool is_of_several = mark.is_whole_warp == 0 && !std::has_single_bit(mark.lanes);
+    if (!open.contains(mark.interval) || mark.lanes == own || (was_write && is_of_several) ||
+        (is_strong && mark.is_strong != 0)) {
       return std::nullopt;
     }
-    return Conflict{.lane = mark.lane,
-                    .operation = mark.operation,
-                    .is_write = was_write,
-                    .offset = std::uint64_t{cell} << kCellShift};
+    return Conflict{
+        .lane = std::has_single_bit(mark.lanes) ? std::countr_zero(mark.lanes) : kWholeWarp,
+        .operation = mark.operation,
+        .is_write = was_write,
+        .offset = std::uint64_t{cell} << shift_};
   };
-  const std::size_t end = std::min(((offset + bytes - 1) >> kCellShift) + 1, cells_.size());
-  for (std::size_t cell = offset >> kCellShift; cell < end; ++cell) {
+  const std::size_t end = std::min(((offset + bytes - 1) >> shift_) + 1, cells_.size());
+  for (std::size_t cell = offset >> shift_; cell < end; ++cell) {
     if (auto conflict = conflict_with_mark(cells_[cell].write, true, cell)) {
       return conflict;
     }
@@ -36,18 +39,35 @@ std::optional<LaneShadow::Conflict> LaneShadow::find(const OpenIntervals& open, 
 
 void LaneShadow::record(const OpenIntervals& open, int lane, std::uint32_t operation, bool is_write,
                         std::uint64_t offset, std::size_t bytes, bool is_strong) {
-  const std::size_t end = ((offset + bytes - 1) >> kCellShift) + 1;
+  const std::size_t end = ((offset + bytes - 1) >> shift_) + 1;
   if (cells_.size() < end) {
     cells_.resize(end);
   }
-  for (std::size_t cell = offset >> kCellShift; cell < end; ++cell) {
+  const Lanes own = lane < 0 ? kAllLanes : lane_bit(lane);
+  for (std::size_t cell = offset >> shift_; cell < end; ++cell) {
     Mark& mark = is_write ? cells_[cell].write : cells_[cell].read;
-    const bool is_other_lane = open.contains(mark.interval) && mark.lane != lane;
+    const bool is_kept = open.contains(mark.interval) &&
+                         (!is_write || mark.operation == operation);
+    const Lanes others = is_kept ? mark.lanes : 0;
     mark = {.interval = open.now,
             .operation = operation,
-            .lane = static_cast<std::int8_t>(is_other_lane ? kSeveralLanes : lane),
-            .is_strong = is_strong};
+            .is_whole_warp = lane < 0 ? 1U : 0U,
+            .is_strong = is_strong ? 1U : 0U,
+            .lanes = own | others};
   }
+}
+
+std::optional<Lanes> LaneShadow::lanes_of(Interval warp, std::uint32_t operation,
+                                          std::uint64_t offset) const {
+  const std::size_t number = offset >> shift_;
+  if (number >= cells_.size()) {
+    return std::nullopt;
+  }
+  const Mark& mark = cells_[number].write;
+  const bool is_same = mark.lanes != 0 && mark.operation == operation &&
+                       mark.interval >> kIntervalBits == warp;
+  const bool is_of_any = mark.is_whole_warp == 0 && !std::has_single_bit(mark.lanes);
+  return is_same && !is_of_any ? std::optional(mark.lanes) : std::nullopt;
 }
 
 }  // namespace emu::races

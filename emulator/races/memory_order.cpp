@@ -52,6 +52,13 @@ void ClusterRaces::release_at(Location& location, Actor warp, Scope scope,
   }
 }
 
+std::shared_ptr<const Order> ClusterRaces::released_order(Actor warp) const {
+  auto released = std::make_shared<Order>(state(warp).order.without_fences());
+  lane_releases_.raise_warps(released->generic);
+  lane_releases_.raise_warps(released->async_global);
+  return released;
+}
+
 void ClusterRaces::fence(Actor warp, Scope scope, bool acquires, bool releases) {
   Order& order = state(warp).order;
   if (acquires && order.fences != nullptr) {
@@ -62,7 +69,7 @@ void ClusterRaces::fence(Actor warp, Scope scope, bool acquires, bool releases) 
   if (releases) {
     fence_tensor_if_implied(warp);
     order.change_fences([&](Fences& fences) {
-      fences.covered.at(index_of(scope)) = std::make_shared<Order>(order.without_fences());
+      fences.covered.at(index_of(scope)) = released_order(warp);
     });
     advance(warp);
   }
@@ -98,7 +105,7 @@ void ClusterRaces::write_strong(Actor warp, const StrongAccess& access, Location
   }
   if (access.releases) {
     fence_tensor_if_implied(warp);
-    release_at(location, warp, access.scope, std::make_shared<Order>(order.without_fences()));
+    release_at(location, warp, access.scope, released_order(warp));
     advance(warp);
   }
   if (order.fences != nullptr) {

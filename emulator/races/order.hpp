@@ -68,6 +68,7 @@ struct Order {
   /// tcgen05.fence::before_thread_sync; other warps see them after a fence::after_thread_sync.
   Clock tensor_ended{};
   Clock tensor_issued{};
+  Clock before_end{};  // accesses that happen before the block's end, if not before its accesses
   /// The same as `generic` and `async_global`, for other clusters.
   std::shared_ptr<const ClusterClocks> others{};
   std::shared_ptr<const ClusterClocks> async_others{};
@@ -79,6 +80,7 @@ struct Order {
     init.join(other.init);
     tensor_ended.join(other.tensor_ended);
     tensor_issued.join(other.tensor_issued);
+    before_end.join(other.before_end);
   }
   /// Makes what happens before visible to asynchronous accesses to global memory.
   void cover_async_global();

@@ -41,8 +41,7 @@ class Cells {
   std::unique_ptr<T[]> cells_;  // NOLINT(modernize-avoid-c-arrays)
 };
 
-/// Calls use(page, first cell, number of cells, offset of the page) for the pages of a range, until
-/// it returns false. refine(page, shift) splits a page's cells into smaller ones.
+/// Calls use(page, first cell, number of cells, offset of the page) for the pages of a range. refine(page, shift) splits a page's cells into smaller ones.
 template <typename Page, typename Refine, typename Use>
 void for_each_page(std::vector<Page>& pages, std::uint64_t offset, std::size_t bytes,
                    Refine&& refine, Use&& use) {
@@ -58,9 +57,7 @@ void for_each_page(std::vector<Page>& pages, std::uint64_t offset, std::size_t b
     if (shift < page.shift) {
       refine(page, shift);
     }
-    if (!use(page, first >> page.shift, count >> page.shift, number * kPageBytes)) {
-      return;
-    }
+    use(page, first >> page.shift, count >> page.shift, number * kPageBytes);
     offset += count;
     bytes -= count;
   }

@@ -93,13 +93,14 @@ View ClusterRaces::view(Actor warp, std::uint32_t operation, bool is_read_only,
           .prior_accesses = &warp_state.order.generic,
           .visible_writes = &warp_state.order.generic,
           .fragments = warp_state.fragments.current() != 0 ? &warp_state.fragments : nullptr,
+          .lane_releases = lane_releases(),
           .ended = ended,
           .ended_with_visible_writes = ended,
           .ended_at_begin = &run_.ended(grid_, false),
           .others = warp_state.order.others.get(),
           .visible_others = warp_state.order.others.get(),
           .block_warps = warps_,
-          .keeps_all_readers = run_.orders_clusters(),
+          .keeps_all_readers = run_.rules().orders_clusters,
           .is_read_only = is_read_only};
 }
 
@@ -129,13 +130,14 @@ View ClusterRaces::proxy_view(Actor warp, std::uint32_t operation, Actor channel
           .warp = warp,
           .prior_accesses = &order.generic,
           .visible_writes = &written,
+          .lane_releases = lane_releases(),
           .ended = &ended(order.generic),
           .ended_with_visible_writes = &ended(written),
           .ended_at_begin = &run_.ended(grid_, false),
           .others = order.others.get(),
           .visible_others = is_shared ? nullptr : order.async_others.get(),
           .block_warps = warps_,
-          .keeps_all_readers = run_.orders_clusters()};
+          .keeps_all_readers = run_.rules().orders_clusters};
 }
 
 View ClusterRaces::async_view(Actor warp, std::uint32_t operation, GroupKind kind, bool is_shared) {
@@ -152,15 +154,52 @@ Access ClusterRaces::settled_access(Actor warp, std::uint32_t operation) const {
   return view(warp, operation).access;
 }
 
+void ClusterRaces::release_copies(Actor warp, MbarrierSync& mbarrier) {
+  mbarrier.sync_point.released.generic.raise(channel(warp, GroupKind::kCopy),
+                                             committed(warp, GroupKind::kCopy) + 1);
+}
+
 void ClusterRaces::arrive(Actor warp, SyncPoint& sync_point) {
   fence_tensor_if_implied(warp);
   sync_point.released.join(state(warp).order);
+  state(warp).released = epoch(warp);
   advance(warp);
+}
+
+// Order in global memory is that of the whole warp, whose lanes run in step.
+void ClusterRaces::arrive_lanes(Actor warp, SyncPoint& sync_point, Lanes lanes) {
+  fence_tensor_if_implied(warp);
+  Order released = state(warp).order;
+  const Actor channel = lane_releases_.channel(warp, lanes, [&] { return add_channel(); });
+  for (Clock* const clock : {&released.generic, &released.async_shared}) {
+    clock->raise(channel, clock->at(warp));
+    clock->lower(warp, state(warp).synced);
+  }
+  sync_point.released.join(released);
+  advance(warp);
+}
+
+void ClusterRaces::sync_lanes(Actor warp, bool is_by_arrivals) {
+  Warp& warp_state = state(warp);
+  if (is_by_arrivals) {
+    warp_state.synced = std::max(warp_state.synced, warp_state.released);
+  } else {
+    warp_state.synced = epoch(warp);
+    advance(warp);
+  }
 }
 
 void ClusterRaces::arrive_relaxed(Actor warp, SyncPoint& sync_point) {
   fence_tensor_if_implied(warp);
   sync_point.released.join_relaxed(state(warp).order);
+}
+
+void ClusterRaces::arrive_relaxed_at_cluster(Actor warp, SyncPoint& sync_point) {
+  if (!run_.rules().ordered_ends) {
+    sync_point.released.before_end.join(state(warp).order.generic);
+    advance(warp);
+  }
+  arrive_relaxed(warp, sync_point);
 }
 
 void ClusterRaces::wait(Actor warp, const SyncPoint& sync_point) {
@@ -192,6 +231,9 @@ void ClusterRaces::init(Actor warp, std::uint32_t operation, MbarrierSync& mbarr
     mbarrier.channel = add_channel();
   }
   mbarrier.init = view(warp, operation).access;
+  if (!run_.rules().init_fences) {
+    fence_init(warp);
+  }
 }
 
 // fence.mbarrier_init covers the initialisation for both proxies; fence.proxy.async for the
@@ -200,7 +242,7 @@ bool ClusterRaces::is_initialized(Actor warp, const MbarrierSync& mbarrier, bool
   const Order& order = state(warp).order;
   const Actor actor = actor_of(mbarrier.init.party);
   const Clock& clock = is_async ? order.async_shared : order.generic;
-  return mbarrier.init.epoch <= clock.at(actor) || mbarrier.init.epoch <= order.init.at(actor);
+  return comes_before(mbarrier.init, clock) || mbarrier.init.epoch <= order.init.at(actor);
 }
 
 // Makes all generic writes that happen before visible to the asynchronous proxy.
@@ -222,10 +264,11 @@ void ClusterRaces::fence_init(Actor warp) {
 
 // Joins the clocks of all warps of the block at their ends.
 ClusterRaces::BlockEnd ClusterRaces::end_of_block(std::uint32_t rank, bool with_stores) const {
-  BlockEnd end;
+  BlockEnd end{.lane_releases = lane_releases()};
   for (std::uint32_t i = 0; i < warps_; ++i) {
     const Warp& warp_state = state(warp(rank, i));
     end.prior_accesses.join(warp_state.order.generic);
+    end.prior_accesses.join(warp_state.order.before_end);
   }
   for (std::uint32_t i = 0; i < warps_; ++i) {
     const auto& channels = state(warp(rank, i)).channels;

@@ -32,6 +32,7 @@
 
 #include "emulator/races/access.hpp"
 #include "emulator/races/fragments.hpp"
+#include "emulator/races/lane_releases.hpp"
 #include "emulator/races/order.hpp"
 #include "emulator/races/pages.hpp"
 #include "emulator/races/tensor_shadow.hpp"
@@ -111,6 +112,16 @@ enum class GroupKind : std::uint8_t {
 };
 constexpr std::size_t kGroupKinds = 4;
 
+/// What a run requires beside barriers and waits.
+struct RunRules {
+  bool tensor_fences = true;  // tcgen05.fence for order in tensor memory
+  bool init_fences = true;    // fence.mbarrier_init or fence.proxy.async before other uses
+  bool ordered_ends = true;   // more than a relaxed arrival at the cluster's barrier before ends
+  /// Some kernel of the run has instructions by which threads of one cluster can be ordered after
+  /// those of another.
+  bool orders_clusters = true;
+};
+
 /// Clusters and grids of a run, in the order in which they began.
 class RunRaces {
  public:
@@ -121,10 +132,7 @@ class RunRaces {
     std::uint32_t warps = 0;  // number of warps per block
   };
 
-  /// `orders_clusters` says whether a kernel of the run has instructions by which threads of one
-  /// cluster can be ordered after those of another.
-  explicit RunRaces(bool needs_tensor_fences = true, bool orders_clusters = true)
-      : needs_tensor_fences_(needs_tensor_fences), orders_clusters_(orders_clusters) {}
+  explicit RunRaces(RunRules rules = {}) : rules_(rules) {}
 
   /// Begins a grid and returns its number, from 1. All clusters of a grid must be added before the
   /// next grid begins. If the grid is not dependent, all earlier grids have ended.
@@ -137,9 +145,7 @@ class RunRaces {
   void wait(std::uint32_t grid);
   std::uint32_t add_cluster(Record record);  // returns the cluster's number
 
-  /// Whether tcgen05.fence is required for order in tensor memory.
-  [[nodiscard]] bool needs_tensor_fences() const { return needs_tensor_fences_; }
-  [[nodiscard]] bool orders_clusters() const { return orders_clusters_; }
+  [[nodiscard]] const RunRules& rules() const { return rules_; }
   [[nodiscard]] const Record& record_of(const Access& access) const {
     return records_.at(cluster_of(access.party) - 1);
   }
@@ -160,8 +166,7 @@ class RunRaces {
         false;  // some block has waited, or acquired a wait, and then released the next grid
   };
 
-  bool needs_tensor_fences_;
-  bool orders_clusters_;
+  RunRules rules_;
   std::deque<Record> records_;
   std::deque<Grid> grids_;
 };
@@ -192,11 +197,33 @@ class ClusterRaces {
                                 bool is_shared) const;
   /// Access that replaces a copy's write after the wait for it: as if the warp had written now.
   [[nodiscard]] Access settled_access(Actor warp, std::uint32_t operation) const;
+  /// Access that replaces a copy's write when an mbarrier counts its end.
+  [[nodiscard]] Access counted_access(Actor warp, std::uint32_t operation,
+                                      const MbarrierSync& mbarrier) const {
+    return {.party = party_of(mbarrier.channel),
+            .epoch = mbarrier.phases + 1,
+            .origin = pack_origin(operation, warp, false)};
+  }
+  /// Releases the end of the reads of a warp's copies at an mbarrier.
+  void release_copies(Actor warp, MbarrierSync& mbarrier);
 
   void arrive(Actor warp, SyncPoint& sync_point);
+  /// Releases, of the accesses to shared memory since the warp's lanes synchronised, those of these
+  /// lanes only.
+  void arrive_lanes(Actor warp, SyncPoint& sync_point, Lanes lanes);
+  /// Records that the warp's lanes have synchronised with each other; `is_by_arrivals`: up to the
+  /// last arrival of all of them.
+  void sync_lanes(Actor warp, bool is_by_arrivals);
+  /// Whether an access by a warp, or by some lanes of it, happens before, by the clock.
+  [[nodiscard]] bool comes_before(const Access& access, const Clock& clock) const {
+    return access.epoch <= clock.at(actor_of(access.party)) ||
+           lane_releases_.is_released(access, clock);
+  }
   /// Releases what fence.mbarrier_init and, for tensor memory, tcgen05.fence have covered, and no
   /// other accesses.
   void arrive_relaxed(Actor warp, SyncPoint& sync_point);
+  /// Arrives likewise at the cluster's barrier, behind which blocks may end if the run lets them.
+  void arrive_relaxed_at_cluster(Actor warp, SyncPoint& sync_point);
   void wait(Actor warp, const SyncPoint& sync_point);
   /// Acquires only what arrive_relaxed releases.
   void wait_relaxed(Actor warp, const SyncPoint& sync_point);
@@ -223,8 +250,11 @@ class ClusterRaces {
   /// of cp.async and, unless `with_stores`, the reads of bulk stores.
   struct BlockEnd {
     Clock prior_accesses{};
+    const LaneReleases* lane_releases = nullptr;
     [[nodiscard]] View view() const {
-      return {.prior_accesses = &prior_accesses, .visible_writes = &prior_accesses};
+      return {.prior_accesses = &prior_accesses,
+              .visible_writes = &prior_accesses,
+              .lane_releases = lane_releases};
     }
   };
   [[nodiscard]] BlockEnd end_of_block(std::uint32_t rank, bool with_stores) const;
@@ -293,6 +323,10 @@ class ClusterRaces {
     Clock tensor_issued{};
     /// What happens before the last products and copies that were issued.
     Clock before_issues{};
+    /// Last epochs whose accesses by any lane happen before all that follow by other lanes, and
+    /// that all lanes have released.
+    std::uint32_t synced = 0;
+    std::uint32_t released = 0;
     std::array<TensorIssue, 2> tensor_moves{};   // the last store and the last load
     std::map<int, TensorIssue> tensor_issues{};  // last issue of each lane
   };
@@ -315,6 +349,11 @@ class ClusterRaces {
   void release_at(Location& location, Actor warp, Scope scope,
                   const std::shared_ptr<const Order>& order) const;
   void acquire_from(Order& order, const Release& release) const;
+  /// Copies what a release at a location carries.
+  [[nodiscard]] std::shared_ptr<const Order> released_order(Actor warp) const;
+  [[nodiscard]] const LaneReleases* lane_releases() const {
+    return lane_releases_.is_empty() ? nullptr : &lane_releases_;
+  }
   [[nodiscard]] View proxy_view(Actor warp, std::uint32_t operation, Actor channel,
                                 std::uint32_t epoch, bool is_shared) const;
 
@@ -323,6 +362,7 @@ class ClusterRaces {
   std::uint32_t warps_;  // number of warps per block
   std::uint32_t number_;
   Actor actors_;
+  LaneReleases lane_releases_;
   std::vector<Warp> warp_states_;
 };
 

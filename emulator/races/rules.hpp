@@ -9,6 +9,7 @@
 
 #include "emulator/races/access.hpp"
 #include "emulator/races/fragments.hpp"
+#include "emulator/races/lane_releases.hpp"
 
 namespace emu::races {
 
@@ -19,8 +20,32 @@ inline bool is_before_in_warp(const View& view, const Access& earlier) {
          view.fragments->is_before(earlier.epoch);
 }
 
-inline bool comes_before(const View& view, const Access& earlier, const Clock& clock) {
-  return earlier.epoch <= clock.at(actor_of(earlier.party)) && is_before_in_warp(view, earlier);
+/// Whether the lanes of the earlier access have released it by arrivals of their own, where the
+/// warp as a whole has not. `written_at`: the place of a write; reads count as those of all lanes,
+/// since each has its value before the warp goes on.
+inline bool is_released_by_lanes(const View& view, const Access& earlier, const Clock& clock,
+                                 std::optional<std::uint64_t> written_at) {
+  const auto lanes = view.lanes != nullptr && written_at.has_value()
+                         ? view.lanes->lanes_of(earlier, *written_at)
+                         : std::nullopt;
+  return view.lane_releases->cover(earlier, clock, lanes);
+}
+
+inline bool comes_before(const View& view, const Access& earlier, const Clock& clock,
+                         std::optional<std::uint64_t> written_at = std::nullopt) {
+  return (earlier.epoch <= clock.at(actor_of(earlier.party)) ||
+          (view.lane_releases != nullptr &&
+           is_released_by_lanes(view, earlier, clock, written_at))) &&
+         is_before_in_warp(view, earlier);
+}
+
+/// Returns the kind of conflict with an earlier access that does not come before.
+inline ConflictKind unordered_kind(const View& view, const Access& earlier) {
+  const Clock& clock = *view.prior_accesses;
+  return view.lane_releases != nullptr && earlier.epoch > clock.at(actor_of(earlier.party)) &&
+                 view.lane_releases->is_released(earlier, clock)
+             ? ConflictKind::kOtherLanes
+             : ConflictKind::kUnordered;
 }
 
 /// Returns whether both accesses are strong, and each one's scope includes the other's thread: such
@@ -38,31 +63,35 @@ inline bool are_strong(const View& view, const Access& earlier) {
 }
 
 /// Returns the conflict of an access with an earlier write, if any.
-inline std::optional<ConflictKind> write_conflict(const View& view, const Access& earlier) {
-  if (!comes_before(view, earlier, *view.prior_accesses)) {
-    return are_strong(view, earlier) ? std::nullopt : std::optional(ConflictKind::kUnordered);
+inline std::optional<ConflictKind> write_conflict(const View& view, const Access& earlier,
+                                                  std::uint64_t offset) {
+  if (!comes_before(view, earlier, *view.prior_accesses, offset)) {
+    return are_strong(view, earlier) ? std::nullopt
+                                     : std::optional(unordered_kind(view, earlier));
   }
   // Completed accesses of the asynchronous proxy are visible to all; the proxy sees generic writes
   // only after a fence.
-  if (!is_async(earlier) && !comes_before(view, earlier, *view.visible_writes)) {
+  if (!is_async(earlier) && !comes_before(view, earlier, *view.visible_writes, offset)) {
     return ConflictKind::kNoProxyFence;
   }
   return std::nullopt;
 }
 
-/// Checks the last writes of cells with find_conflict(write), once per run of cells with the same
-/// write. `offset` is that of the first cell, and `shift` the log2 of a cell's size.
+/// Checks the last writes of cells with find_conflict(write, offset), once per run of cells with the
+/// same write unless lanes have released on their own. `offset` is that of the first cell, and
+/// `shift` the log2 of a cell's size.
 template <typename FindConflict>
-std::optional<Conflict> check_writes(std::span<const Access> writes, unsigned shift,
-                                     std::uint64_t offset, FindConflict&& find_conflict) {
+std::optional<Conflict> check_writes(const View& view, std::span<const Access> writes,
+                                     unsigned shift, std::uint64_t offset,
+                                     FindConflict&& find_conflict) {
   Access last;
   for (std::size_t i = 0; i < writes.size(); ++i) {
     const Access& earlier = writes[i];
     if (earlier == last || earlier.party == kNoParty) {
       continue;
     }
-    last = earlier;
-    if (const auto kind = find_conflict(earlier)) {
+    last = view.lane_releases == nullptr ? earlier : Access{};
+    if (const auto kind = find_conflict(earlier, offset + (i << shift))) {
       return Conflict{
           .kind = *kind, .other = earlier, .is_other_write = true, .offset = offset + (i << shift)};
     }

@@ -25,19 +25,19 @@ SharedShadow::Mark* SharedShadow::Page::marks_of(Party party) {
 std::optional<Conflict> SharedShadow::read(const View& view, std::uint64_t offset,
                                            std::size_t bytes) {
   std::optional<Conflict> conflict;
-  const auto conflict_with_write = [&](const Access& earlier) {
-    return write_conflict(view, earlier);
+  const auto conflict_with_write = [&](const Access& earlier, std::uint64_t place) {
+    return write_conflict(view, earlier, place);
   };
   for_each_page(pages_, offset, bytes, &refine,
                 [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
-                  if (!page.writes.is_empty()) {
+                  if (!page.writes.is_empty() && !conflict.has_value()) {
                     conflict =
-                        check_writes({page.writes.get(page.cells()) + first, count}, page.shift,
-                                     start + (first << page.shift), conflict_with_write);
+                        check_writes(view, {page.writes.get(page.cells()) + first, count},
+                                            page.shift, start + (first << page.shift),
+                                            conflict_with_write);
                   }
                   std::fill_n(page.marks_of(view.access.party) + first, count,
                               Mark{.epoch = view.access.epoch, .origin = view.access.origin});
-                  return !conflict.has_value();
                 });
   return conflict;
 }
@@ -45,15 +45,17 @@ std::optional<Conflict> SharedShadow::read(const View& view, std::uint64_t offse
 std::optional<Conflict> SharedShadow::write(const View& view, std::uint64_t offset,
                                             std::size_t bytes) {
   std::optional<Conflict> conflict;
-  const auto conflict_with_write = [&](const Access& earlier) {
-    return write_conflict(view, earlier);
+  const auto conflict_with_write = [&](const Access& earlier, std::uint64_t place) {
+    return write_conflict(view, earlier, place);
   };
   for_each_page(
       pages_, offset, bytes, &refine,
       [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
         Access* const writes = page.writes.get(page.cells()) + first;
         start += first << page.shift;
-        conflict = check_writes({writes, count}, page.shift, start, conflict_with_write);
+        if (!conflict.has_value()) {
+          conflict = check_writes(view, {writes, count}, page.shift, start, conflict_with_write);
+        }
         std::fill_n(writes, count, view.access);
         for (Reader& reader : page.readers) {
           Mark* const marks = reader.marks.get(page.cells()) + first;
@@ -66,13 +68,13 @@ std::optional<Conflict> SharedShadow::write(const View& view, std::uint64_t offs
               continue;
             }
             const Access earlier{.party = reader.party, .epoch = mark.epoch, .origin = mark.origin};
-            if ((mark.epoch > before || (is_own && !is_before_in_warp(view, earlier))) &&
+            if (((mark.epoch > before && !comes_before(view, earlier, *view.prior_accesses)) ||
+                 (is_own && !is_before_in_warp(view, earlier))) &&
                 !are_strong(view, earlier)) {
               conflict = Conflict{.other = earlier, .offset = start + (i << page.shift)};
             }
           }
         }
-        return !conflict.has_value();
       });
   return conflict;
 }
@@ -81,7 +83,6 @@ void SharedShadow::settle(const Access& access, std::uint64_t offset, std::size_
   for_each_page(pages_, offset, bytes, &refine,
                 [&](Page& page, std::size_t first, std::size_t count, std::uint64_t /*start*/) {
                   std::fill_n(page.writes.get(page.cells()) + first, count, access);
-                  return true;
                 });
 }
 

@@ -84,7 +84,7 @@ void ClusterRaces::tensor_fence_after(Actor warp) {
 }
 
 void ClusterRaces::fence_tensor_if_implied(Actor warp) {
-  if (!run_.needs_tensor_fences()) {
+  if (!run_.rules().tensor_fences) {
     tensor_fence_before(warp);
     tensor_fence_after(warp);
   }

@@ -7,21 +7,22 @@ namespace emu::races {
 namespace {
 
 // Whether tensor cores execute the two operations in the order of issue. Products do so if they
-// have the same accumulator and shape. No documentation says that a copy waits until earlier
-// products have read their operands; CUTLASS and DeepGEMM, which overwrite the scale factors of the
-// last step with those of the next, rely on it.
-bool are_in_order(std::uint64_t earlier, std::uint64_t later) {
+// have the same accumulator and shape. No documentation says that later copies and products wait
+// until earlier products have read their operands; CUTLASS and DeepGEMM, which overwrite the scale
+// factors of the last step with those of the next, and all attention kernels that keep P where the
+// next S goes, rely on it.
+bool are_in_order(std::uint64_t earlier, std::uint64_t later, bool is_earlier_read) {
   return earlier != 0 && later != 0 &&
-         (earlier == later || earlier == kCopyForm || later == kCopyForm);
+         (earlier == later || earlier == kCopyForm || later == kCopyForm || is_earlier_read);
 }
 
 std::optional<ConflictKind> find_conflict(const TensorView& view, const Access& earlier,
-                                          std::uint64_t form) {
+                                          std::uint64_t form, bool is_earlier_read = false) {
   const Actor actor = actor_of(earlier.party);
   if (earlier.party == kNoParty || earlier.epoch <= view.ended->at(actor)) {
     return std::nullopt;
   }
-  if (view.issued != nullptr && are_in_order(form, view.form) &&
+  if (view.issued != nullptr && are_in_order(form, view.form, is_earlier_read) &&
       earlier.epoch <= view.issued->at(actor)) {
     return std::nullopt;
   }
@@ -74,7 +75,7 @@ std::optional<Conflict> TensorShadow::cell_conflict(const TensorView& view, cons
     return Conflict{.kind = *kind, .other = cell.write.access, .is_other_write = true};
   }
   for (const Mark& read : cell.reads) {
-    if (const auto kind = find_conflict(view, read.access, read.form)) {
+    if (const auto kind = find_conflict(view, read.access, read.form, true)) {
       return Conflict{.kind = *kind, .other = read.access};
     }
   }

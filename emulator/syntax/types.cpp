@@ -30,6 +30,10 @@ constexpr std::array kTypes = {
     Entry{"u16x2", Type::kU16x2, 32},   Entry{"s16x2", Type::kS16x2, 32},
     Entry{"tf32", Type::kTF32, 32},     Entry{"e2m1x2", Type::kE2M1x2, 8},
     Entry{"e2m3x2", Type::kE2M3x2, 16}, Entry{"e3m2x2", Type::kE3M2x2, 16},
+    Entry{"s4", Type::kS4, 4},          Entry{"u4", Type::kU4, 4},
+    Entry{"b1", Type::kB1, 1},          Entry{"e3m2", Type::kE3M2, 6},
+    Entry{"e2m3", Type::kE2M3, 6},      Entry{"e2m1", Type::kE2M1, 4},
+    Entry{"ue8m0", Type::kUE8M0, 8},
 };
 
 }  // namespace

@@ -24,6 +24,9 @@ enum class Type : std::uint8_t {
   kS64,
   kU16x2,
   kS16x2,
+  kS4,
+  kU4,
+  kB1,
   kF16,
   kF16x2,
   kBF16,
@@ -40,6 +43,10 @@ enum class Type : std::uint8_t {
   kE3M2x2,
   kE4M3,
   kE5M2,
+  kE3M2,
+  kE2M3,
+  kE2M1,
+  kUE8M0,
 };
 
 /// Finds a type by its name, such as "f32"; nothing if there is no such type.

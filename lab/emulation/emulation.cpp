@@ -225,17 +225,14 @@ std::string Emulation::place_text(std::uint64_t address) const {
     const std::uint64_t bytes = bytes_of(buffer.type, buffer.shape);
     const std::uint64_t begin = addresses_[i];
     if (address >= begin && address - begin < bytes) {
-      return fmt::format("element {} of the buffer {}",
-                         index_text((address - begin) / size_of(buffer.type), buffer.shape),
-                         buffer.name);
+      return buffer.name + index_text((address - begin) / size_of(buffer.type), buffer.shape);
     }
     if (address >= begin + bytes && address - begin - bytes < kNear) {
-      return fmt::format("{} bytes behind the last element of the buffer {}, which has {} bytes",
+      return fmt::format("{} bytes behind the end of {}, which has {} bytes",
                          address - begin - bytes, buffer.name, bytes);
     }
     if (address < begin && begin - address <= kNear) {
-      return fmt::format("{} bytes before the first element of the buffer {}", begin - address,
-                         buffer.name);
+      return fmt::format("{} bytes before the beginning of {}", begin - address, buffer.name);
     }
   }
   return "";
@@ -251,7 +248,7 @@ Outcome Emulation::run_one(const emu::RunOptions& options) const {
   }
   for (emu::Finding& finding : outcome.report.findings) {
     if (const std::string place = place_text(finding.global); !place.empty()) {
-      finding.message += fmt::format(" ({})", place);
+      finding.place = place;
     }
   }
   for (std::size_t i = 0; i < file_.buffers.size(); ++i) {
@@ -261,7 +258,7 @@ Outcome Emulation::run_one(const emu::RunOptions& options) const {
     }
     std::vector<std::byte> bytes(bytes_of(buffer.type, buffer.shape));
     device.read(bytes, addresses_[i]);
-    if (buffer.compare && outcome.report.is_clean()) {
+    if (buffer.compare && outcome.report.has_ended) {
       if (auto mismatch = compare(buffer, bytes)) {
         outcome.mismatches.push_back(std::move(*mismatch));
       }

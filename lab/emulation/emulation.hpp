@@ -33,7 +33,7 @@ struct Mismatch {
 struct Outcome {
   std::uint64_t seed = 0;
   emu::Report report{};
-  std::vector<Mismatch> mismatches{};             // only checked if there are no findings
+  std::vector<Mismatch> mismatches{};             // only checked if the run has ended
   std::vector<std::vector<std::byte>> written{};  // content of each buffer to be written
 
   [[nodiscard]] bool is_clean() const { return report.is_clean() && mismatches.empty(); }
@@ -81,16 +81,16 @@ class Module {
   std::vector<emu::KernelHandle> kernels_;
 };
 
-/// Returns a kernel's C++ name: "void ns::saxpy<4>(int)".
-[[nodiscard]] std::string source_name(const std::string& name);
+using emu::source_name;
+
 /// Returns it without the types of result and parameters: "ns::saxpy<4>".
 [[nodiscard]] std::string plain_name(const std::string& name);
 /// Whether the kernel, which has the name `kernel` in the PTX, is called so: its name in C++ with
 /// or without types and template arguments.
 [[nodiscard]] bool is_called(const std::string& kernel, const std::string& name);
 
-/// Returns JSON with: kind, message, kernel, instruction, line, source, block, warp, lanes; for a
-/// race also the `other` access.
+/// Returns JSON with: kind, message, place, kernel, instruction, line, source, block, warp, lanes,
+/// count; for a race also the `other` access.
 [[nodiscard]] nlohmann::ordered_json to_json(const emu::Finding& finding);
 /// Returns JSON with: kind "mismatch", message, buffer, index, is, wanted, wrong, elements.
 [[nodiscard]] nlohmann::ordered_json to_json(const Mismatch& mismatch);

@@ -116,7 +116,7 @@ std::array<std::uint32_t, 3> read_size(const Field& launch, std::string_view key
 
 LaunchText read_launch(const Field& field, const std::vector<Buffer>& buffers, bool is_first) {
   field.expect_keys(
-      {"kernel", "grid", "block", "cluster", "shared_bytes", "dependent", "arguments"});
+      {"kernel", "grid", "block", "cluster", "shared_bytes", "dependent", "cooperative", "arguments"});
   LaunchText launch{.path = field.path()};
   if (const auto kernel = field.find("kernel")) {
     launch.kernel = kernel->text();
@@ -134,6 +134,9 @@ LaunchText read_launch(const Field& field, const std::vector<Buffer>& buffers, b
     if (launch.config.is_dependent && is_first) {
       dependent->fail("the first launch cannot depend on an earlier one");
     }
+  }
+  if (const auto cooperative = field.find("cooperative")) {
+    launch.config.is_cooperative = cooperative->flag();
   }
   if (const auto arguments = field.find("arguments")) {
     for (const Field& argument : arguments->elements()) {

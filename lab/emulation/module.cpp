@@ -1,9 +1,6 @@
 // Loads the kernels of a PTX file, and finds them by name.
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
 
-#include <cxxabi.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -38,13 +35,6 @@ std::string without_types(std::string name) {
 }
 
 }  // namespace
-
-std::string source_name(const std::string& name) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> plain(
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
-  return status == 0 ? plain.get() : name;
-}
 
 std::string plain_name(const std::string& name) {
   return without_types(source_name(name));

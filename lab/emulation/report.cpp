@@ -10,15 +10,17 @@ namespace fovea::emulation {
 nlohmann::ordered_json to_json(const emu::Finding& finding) {
   nlohmann::ordered_json json = {{"kind", emu::name_of(finding.kind)},
                                  {"message", finding.message},
-                                 {"kernel", source_name(finding.kernel)},
+                                 {"place", finding.place},
+                                 {"kernel", finding.kernel},
                                  {"instruction", finding.instruction},
                                  {"line", finding.line},
                                  {"source", finding.source},
                                  {"block", finding.block},
                                  {"warp", finding.warp},
-                                 {"lanes", finding.lanes}};
+                                 {"lanes", finding.lanes},
+                                 {"count", finding.count}};
   if (const auto& other = finding.other) {
-    json["other"] = {{"kernel", source_name(other->kernel)},
+    json["other"] = {{"kernel", other->kernel},
                      {"instruction", other->instruction},
                      {"line", other->line},
                      {"source", other->source},
@@ -44,6 +46,8 @@ nlohmann::ordered_json to_json(const Outcome& outcome) {
   }
   return {{"seed", outcome.seed},
           {"policy", emu::name_of(outcome.report.policy)},
+          {"ended", outcome.report.has_ended},
+          {"ignored", outcome.report.ignored},
           {"findings", std::move(findings)}};
 }
 

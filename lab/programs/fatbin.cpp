@@ -86,10 +86,9 @@ std::vector<CodeEntry> read_fatbin(std::span<const std::byte> bytes) {
   std::size_t begin = 0;
   do {
     const std::size_t rest = bytes.size() - begin;
-    const std::size_t size =
-        rest < kFatbinHeaderBytes
-            ? 0
-            : fatbin_bytes(bytes.subspan(begin).first<kFatbinHeaderBytes>());
+    const std::size_t size = rest < kFatbinHeaderBytes
+                                 ? 0
+                                 : fatbin_bytes(bytes.subspan(begin).first<kFatbinHeaderBytes>());
     if (size == 0) {
       fail("no fat binary begins at byte {}", begin);
     }
@@ -97,20 +96,21 @@ std::vector<CodeEntry> read_fatbin(std::span<const std::byte> bytes) {
       fail("the fat binary at byte {} announces {} bytes, but only {} are there", begin, size,
            rest);
     }
-    std::size_t at = begin + read<std::uint16_t>(bytes, begin + 6);
+    std::size_t position = begin + read<std::uint16_t>(bytes, begin + 6);
     const std::size_t end = begin + size;
-    while (at < end) {
-      if (end - at < kEntryHeaderBytes) {
-        fail("the fat binary's entry at byte {} has no complete header", at);
+    while (position < end) {
+      if (end - position < kEntryHeaderBytes) {
+        fail("the fat binary's entry at byte {} has no complete header", position);
       }
-      const std::size_t header = read<std::uint32_t>(bytes, at + 4);
-      const auto payload = read<std::uint64_t>(bytes, at + 8);
-      if (header < kEntryHeaderBytes || header > end - at || payload > end - at - header) {
-        fail("the fat binary's entry at byte {} ends behind the fat binary", at);
+      const std::size_t header = read<std::uint32_t>(bytes, position + 4);
+      const auto payload = read<std::uint64_t>(bytes, position + 8);
+      if (header < kEntryHeaderBytes || header > end - position ||
+          payload > end - position - header) {
+        fail("the fat binary's entry at byte {} ends behind the fat binary", position);
       }
-      entries.push_back(
-          read_entry(bytes.subspan(at, header), bytes.subspan(at + header, payload), at));
-      at += header + static_cast<std::size_t>(payload);
+      entries.push_back(read_entry(bytes.subspan(position, header),
+                                   bytes.subspan(position + header, payload), position));
+      position += header + static_cast<std::size_t>(payload);
     }
     begin = end;
   } while (begin < bytes.size());
@@ -119,7 +119,8 @@ std::vector<CodeEntry> read_fatbin(std::span<const std::byte> bytes) {
 
 std::string unpack_ptx(const CodeEntry& entry, std::size_t max_bytes) {
   if (entry.bytes > max_bytes) {
-    fail("the PTX for {} has {} bytes; expected at most {}", entry.target(), entry.bytes, max_bytes);
+    fail("the PTX for {} has {} bytes; expected at most {}", entry.target(), entry.bytes,
+         max_bytes);
   }
   std::string text(entry.bytes, '\0');
   switch (entry.packing) {

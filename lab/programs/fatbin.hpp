@@ -36,8 +36,8 @@ constexpr std::size_t kFatbinHeaderBytes = 16;
 /// Returns the size that the header announces, header included, or 0 if it is no fat binary.
 [[nodiscard]] std::size_t fatbin_bytes(std::span<const std::byte, kFatbinHeaderBytes> header);
 
-/// Lists the entries of one fat binary, or of several one after the other. Throws fovea::Error, with
-/// the offset, where the bytes are no fat binary.
+/// Lists the entries of one fat binary, or of several one after the other. Throws fovea::Error,
+/// with the offset, where the bytes are no fat binary.
 [[nodiscard]] std::vector<CodeEntry> read_fatbin(std::span<const std::byte> bytes);
 
 /// Returns the text of a PTX entry. Throws fovea::Error if the data is damaged, or if the text has

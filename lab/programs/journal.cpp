@@ -92,7 +92,7 @@ void Journal::add_note(const std::string& text) {
 JournalSummary read_journal(const std::filesystem::path& file) {
   using Json = nlohmann::ordered_json;
   JournalSummary summary;
-  std::map<std::string, std::size_t> places;             // by key, in `findings`
+  std::map<std::string, std::size_t> places;         // by key, in `findings`
   std::map<std::size_t, std::uint64_t> last_launch;  // of each finding
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {
@@ -108,8 +108,7 @@ JournalSummary read_journal(const std::filesystem::path& file) {
       summary.seconds += json.value("seconds", 0.0);
       summary.kernels.insert(json.value("kernel", ""));
     } else if (event == "finding") {
-      const auto [place, is_new] =
-          places.emplace(json.value("key", ""), summary.findings.size());
+      const auto [place, is_new] = places.emplace(json.value("key", ""), summary.findings.size());
       if (is_new) {
         summary.findings.push_back(json.value("finding", Json::object()));
         summary.findings.back()["launch"] = json.value("launch", std::uint64_t{0});

@@ -26,7 +26,7 @@ struct LaunchRecord {
 /// The side of the program's process: writes the journal, and tells the user on the standard error.
 class Journal {
  public:
-  /// Without a file, it tells the user alone.
+  /// Writes to `file`; if it is empty, tells the user alone.
   explicit Journal(std::filesystem::path file) : file_(std::move(file)) {}
 
   void add(const LaunchRecord& launch);

@@ -38,8 +38,7 @@ class TemporaryFile {
 
 // Returns the folder of the libraries that stand in the place of CUDA's.
 std::filesystem::path library_folder() {
-  const std::filesystem::path here =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   std::istringstream folders(FOVEA_CUDA_FOLDERS);
   for (std::string folder; std::getline(folders, folder, ':');) {
     if (std::filesystem::exists(here / folder / "libfovea_cuda.so")) {
@@ -64,12 +63,12 @@ std::vector<std::string> environment_for(const Settings& settings) {
       put_first("LD_PRELOAD", (folder / "libfovea_cuda.so").native()),
       put_first("LD_LIBRARY_PATH", folder.native()),
       std::string(kSettingsVariable) + "=" + to_text(settings)};
-  const std::size_t own = variables.size();
+  const std::size_t changed = variables.size();
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string text = *variable;
     const std::string name = text.substr(0, text.find('=') + 1);
     bool is_replaced = false;
-    for (std::size_t i = 0; i < own; ++i) {
+    for (std::size_t i = 0; i < changed; ++i) {
       is_replaced = is_replaced || variables[i].starts_with(name);
     }
     if (!is_replaced) {

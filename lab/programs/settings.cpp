@@ -3,11 +3,29 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "lab/emulation/emulation.hpp"
+
+namespace emu {
+
+// Found by nlohmann::json, by their names.
+static void to_json(nlohmann::json& json, const IgnoredFinding& ignored) {
+  json = {{"kind", ignored.kind.has_value() ? static_cast<int>(*ignored.kind) : -1},
+          {"line", ignored.line},
+          {"source", ignored.source}};
+}
+static void from_json(const nlohmann::json& json, IgnoredFinding& ignored) {
+  const int kind = json.at("kind").get<int>();
+  ignored.kind = kind < 0 ? std::nullopt : std::optional(static_cast<FindingKind>(kind));
+  json.at("line").get_to(ignored.line);
+  json.at("source").get_to(ignored.source);
+}
+
+}  // namespace emu
 
 namespace fovea::programs {
 namespace {
@@ -32,6 +50,11 @@ void for_each_field(AnySettings& settings, const Field& field) {
   field("check_late_warps", run.check_late_warps);
   field("check_late_commits", run.check_late_commits);
   field("check_stored_values", run.check_stored_values);
+  field("check_init_fences", run.check_init_fences);
+  field("check_relaxed_ends", run.check_relaxed_ends);
+  field("check_zeroed_accumulators", run.check_zeroed_accumulators);
+  field("max_findings", run.max_findings);
+  field("ignored", run.ignored);
   field("max_steps", run.max_steps);
 }
 

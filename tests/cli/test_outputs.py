@@ -20,7 +20,7 @@ import pytest
 
 ENDINGS = {
     "json": ".json", "bench report": ".json", "gate record": ".json", "page": ".html", "picture": ".png", "labels": ".jsonl",
-    "table": ".csv", "graph": ".dot", "machine code": ".cubin", "captures": ".captures", "task": ".py", "ledger": ".jsonl",
+    "table": ".csv", "sarif": ".sarif", "graph": ".dot", "machine code": ".cubin", "captures": ".captures", "task": ".py", "ledger": ".jsonl",
     "embeddings": ".npy",
 }  # fmt: skip
 FOLDERS = {"folder", "sanitizers", "calibrations", "share"}

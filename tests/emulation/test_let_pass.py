@@ -214,3 +214,78 @@ def test_commits_can_be_prompt(emulate):
     assert {finding["kind"] for found in report["found"] for finding in found["findings"]} == {"lifetime"}
     assert len(report["found"]) == 20
     assert emulate(wrong, launch, "--schedules", "100", "--prompt-commits")["clean"]
+
+
+# Thread i writes word i and, without a barrier, reads word 127 - i.
+RACE = (
+    HEAD
+    + """
+.visible .entry race(.param .u64 to)
+{
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<4>;
+  .shared .align 4 .b8 words[512];
+  ld.param.u64 %rd1, [to];
+  mov.u32 %r1, %tid.x;
+  shl.b32 %r2, %r1, 2;
+  mov.u32 %r3, words;
+  add.s32 %r4, %r3, %r2;
+  st.shared.u32 [%r4], %r1;
+  sub.s32 %r5, 508, %r2;
+  add.s32 %r6, %r3, %r5;
+  ld.shared.u32 %r7, [%r6];
+  mul.wide.u32 %rd2, %r1, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  st.global.u32 [%rd3], %r2;
+  ret;
+}
+"""
+)
+RACE_LAUNCH = {
+    "buffers": {"x": {"type": "u32", "shape": [128], "compare": {"iota": {"start": 0, "step": 5}}}},
+    "launch": {"grid": 1, "block": 128, "arguments": [{"buffer": "x"}]},
+}
+
+
+def kinds(report):
+    return {finding["kind"] for found in report["found"] for finding in found["findings"]}
+
+
+def test_a_run_goes_on_behind_a_race_and_its_results_are_judged(emulate):
+    report = emulate(RACE, RACE_LAUNCH, code=1)
+    assert kinds(report) == {"race", "mismatch"}
+    (found,) = report["found"]
+    assert found["ended"] and found["ignored"] == 0
+    assert sum(finding.get("count", 0) for finding in found["findings"]) > 1
+    report = emulate(RACE, RACE_LAUNCH, "--most-findings", "1", code=1)
+    assert kinds(report) == {"race"} and not report["found"][0]["ended"]
+
+
+def test_findings_are_left_out_by_kind_and_line(emulate):
+    launch = {**RACE_LAUNCH, "buffers": {"x": {"type": "u32", "shape": [128]}}}
+    line = 1 + RACE[: RACE.index("ld.shared")].count("\n")
+    for option in ("race", f"race@{line}"):
+        assert emulate(RACE, launch, "--ignore", option)["clean"]
+    assert emulate(RACE, launch, "--no-races")["clean"]
+    for option in (f"race@{line + 1}", "lifetime"):
+        assert kinds(emulate(RACE, launch, "--ignore", option, code=1)) == {"race"}
+    assert emulate(RACE, launch, "--ignore", "lifetime", "--ignore", "race")["clean"]
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("deadlock@3", "cannot go on"),
+        ("speed", "no-proxy-fence"),
+        ("race@", "line"),
+        ("race@0", "line"),
+        ("race@x.cu", "line"),
+    ],
+)
+def test_what_cannot_be_left_out_is_an_error(emulate, option, message):
+    assert message in emulate(RACE, RACE_LAUNCH, "--ignore", option, code=2)
+
+
+def test_all_that_hardware_runs_can_be_let_pass(emulate):
+    assert emulate(HAND_OVER % ("", ""), {"launch": {"grid": 1, "block": 160, "arguments": []}}, "--as-hardware")["clean"]
+    assert kinds(emulate(RACE, RACE_LAUNCH, "--as-hardware", code=1)) == {"race", "mismatch"}

@@ -7,8 +7,6 @@ import subprocess
 import pytest
 
 SOURCES = pathlib.Path(__file__).with_name("programs")
-# Without the driver there is nothing to link with.
-DRIVER = ("-arch=sm_90", "-Xlinker", "--unresolved-symbols=ignore-all")
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +40,13 @@ def run(run_fovea, compile_program, nvcc, tmp_path):
         return done.stdout, done.stderr, json.loads(report.read_text())
 
     return run
+
+
+@pytest.fixture
+def driver(fovea_bin):
+    """Flags for a program that is linked with the driver: there need not be another one than the emulator's."""
+    (library,) = fovea_bin.parent.parent.glob("lib*/**/libfovea_cuda.so")
+    return ("-arch=sm_90", "-Xlinker", str(library.with_name("libcuda.so.1")), "-Xlinker", str(library))
 
 
 @pytest.mark.parametrize("mode", ["none", "speed", "size"])
@@ -122,26 +127,26 @@ def test_a_forgotten_wait_for_the_grid_before_is_found(run):
 
 
 @pytest.mark.parametrize("form", ["-ptx", "-fatbin"])
-def test_a_program_on_the_driver(run, nvcc, tmp_path, form):
+def test_a_program_on_the_driver(run, driver, nvcc, tmp_path, form):
     subprocess.run([nvcc, form, "-arch=sm_90", SOURCES / "scale.cu", "-o", tmp_path / "module"], check=True)
-    out, _, report = run("driver", tmp_path / "module", flags=DRIVER)
+    out, _, report = run("driver", tmp_path / "module", flags=driver)
     assert out.splitlines() == ["500", "0", "0", "3 3", "9 3"]
     assert report["launches"] == 2
 
 
-def test_machine_code_alone_is_refused_with_the_option_that_helps(run, nvcc, tmp_path):
+def test_machine_code_alone_is_refused_with_the_option_that_helps(run, driver, nvcc, tmp_path):
     out, errors, _ = run("wrong", "8", flags=("-gencode", "arch=compute_90,code=sm_90"), code=2)
     assert "-gencode arch=compute_90,code=compute_90" in errors
     assert "cudaError" in out
     subprocess.run([nvcc, "-cubin", "-arch=sm_90", SOURCES / "scale.cu", "-o", tmp_path / "module"], check=True)
-    out, errors, _ = run("driver", tmp_path / "module", flags=DRIVER, code=3)
+    out, errors, _ = run("driver", tmp_path / "module", flags=driver, code=3)
     assert out.strip() == "CUDA_ERROR_INVALID_IMAGE" and "machine code (a cubin)" in errors
 
 
 def test_ptx_for_another_gpu_is_refused(run):
     flags = ("-gencode", "arch=compute_100a,code=compute_100a")
-    assert "--arch" in run("wrong", "8", flags=flags, code=2)[1]
-    assert run("wrong", "8", flags=flags, options=("--arch", "sm_100a"), code=1)[2]["launches"] == 4
+    assert "--target" in run("wrong", "8", flags=flags, code=2)[1]
+    assert run("wrong", "8", flags=flags, options=("--target", "sm_100a"), code=1)[2]["launches"] == 4
 
 
 def test_the_static_runtime_is_refused_with_the_option_that_helps(run):

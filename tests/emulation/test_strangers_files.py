@@ -123,17 +123,14 @@ def test_any_path_lets_it_name_files_elsewhere(emulate, elsewhere):
 
 
 def test_findings_name_the_buffer_and_the_element(emulate):
-    def message(ptx, launch):
-        [finding] = emulate(ptx, launch, code=1)["found"][0]["findings"]
-        return finding["message"]
+    def finding(ptx, launch):
+        return emulate(ptx, launch, code=1)["found"][0]["findings"][0]
 
-    beyond = message(COPY % ("", "+64"), launch_of(ZEROS))
-    assert "0 bytes behind the last element of the buffer y, which has 128 bytes" in beyond
-    before = message(COPY % ("", "+-4"), launch_of(ZEROS))
-    assert "4 bytes before the first element of the buffer y" in before
-    assert "element [0] of the buffer y" in message(COPY % ("", "+2"), launch_of(ZEROS))
-    unwritten = message(PLAIN, launch_of())
-    assert "uninitialised value" in unwritten and "element [0] of the buffer y" in unwritten
+    assert finding(COPY % ("", "+64"), launch_of(ZEROS))["place"] == "0 bytes behind the end of y, which has 128 bytes"
+    assert finding(COPY % ("", "+-4"), launch_of(ZEROS))["place"] == "4 bytes before the beginning of y"
+    assert finding(COPY % ("", "+2"), launch_of(ZEROS))["place"] == "y[0]"
+    unwritten = finding(PLAIN, launch_of())
+    assert "uninitialised value" in unwritten["message"] and unwritten["place"] == "y[0]"
 
 
 def test_an_input_that_nobody_has_filled_is_found(emulate):

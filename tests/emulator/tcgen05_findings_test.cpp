@@ -146,6 +146,42 @@ TEST_F(Tcgen05FindingsTest, FindsProductsThatHaveNoOrder) {
   expect_clean(1, [](Kernel& kernel) { kernel.products += products(kE4M3, 1, 128, 64, 1); });
 }
 
+// As in attention: P is A of a product, and the next S goes where it was.
+TEST_F(Tcgen05FindingsTest, ProductsMayWriteOverWhatEarlierOnesMultiply) {
+  const std::string with_a =
+      fmt::format("mov.u32 %r20, {};\n"
+                  "tcgen05.mma.cta_group::1.kind::f8f6f4 [%r3+64], [%r3], %rd11, %r20, %p7;\n",
+                  kE4M3.descriptor(128, 64));
+  const auto kernel_of = [&](bool is_read_first) {
+    Kernel kernel = twice("tcgen05.fence::before_thread_sync;", "tcgen05.fence::after_thread_sync;");
+    kernel.allocate(128);
+    const std::string over = products(kE4M3, 1, 128, 64);
+    kernel.more.replace(kernel.more.find(over), over.size(),
+                        is_read_first ? with_a + over : over + with_a);
+    return kernel;
+  };
+  EXPECT_EQ(of(kernel_of(true)), Kinds{}) << last_.text();
+  // What was just written cannot be A without a wait.
+  EXPECT_EQ(of(kernel_of(false)), Kinds{FindingKind::kRace});
+  EXPECT_EQ(clean_, 0U);
+}
+
+// The lanes of a pair's second block may count from 128 on.
+TEST_F(Tcgen05FindingsTest, IgnoresTheRankInLanes) {
+  const std::string add = "shl.b32 %r22, {}, 23;\nadd.u32 %r6, %r6, %r22;\n";
+  const auto with_lanes = [&](std::string_view number) {
+    return [&, number](Kernel& kernel) {
+      kernel.fence_after += fmt::format(fmt::runtime(add), number);
+    };
+  };
+  expect_clean(2, with_lanes("%r7"));
+  const auto first = [&](Kernel& kernel) {
+    kernel.fence_after += "xor.b32 %r23, %r7, 1;\n" + fmt::format(fmt::runtime(add), "%r23");
+  };
+  expect_always(FindingKind::kIllegalOperand, 2, first);
+  expect_always(FindingKind::kIllegalOperand, 1, first);
+}
+
 TEST_F(Tcgen05FindingsTest, FindsStoresThatAreNotWaitedFor) {
   const auto store = [](std::string_view wait) {
     return [wait](Kernel& kernel) {

@@ -9,7 +9,6 @@
 #include <random>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -99,26 +98,29 @@ std::uint32_t accumulator(std::mt19937& random, bool is_float_sum) {
 
 Lines made(std::mt19937& random, Element element, std::size_t count, Maker maker) {
   Lines lines{.element = element,
-              .count = count,
               .depth = 32 / bytes_of(element),
               .is_negated = is_float(element) && random() % 4 == 0};
+  lines.resize(count);
   for (std::size_t i = 0; i < count * lines.depth; ++i) {
-    lines.bits.push_back(static_cast<std::uint16_t>(maker(random, element)));
+    lines.set(i / lines.depth, i % lines.depth, maker(random, element));
   }
   return lines;
 }
 
 std::vector<unsigned> line_of(const Lines& lines, std::size_t line) {
-  const auto first = lines.bits.begin() + static_cast<std::ptrdiff_t>(line * lines.depth);
-  return {first, first + static_cast<std::ptrdiff_t>(lines.depth)};
+  std::vector<unsigned> elements;
+  for (std::size_t k = 0; k < lines.depth; ++k) {
+    elements.push_back(lines.get(line, k));
+  }
+  return elements;
 }
 
 // Computes what multiply_add does, each element by itself.
 void multiply_add_singly(const Lines& a, const Lines& b, std::span<std::uint32_t> d,
                          const SumRule& rule) {
   const auto whole = [](const Lines& lines, std::size_t line, std::size_t k) {
-    const std::uint16_t bits = lines.bits[line * lines.depth + k];
-    return lines.element == Element::kS8 ? static_cast<std::int8_t>(bits) : int{bits};
+    const std::uint32_t bits = lines.get(line, k);
+    return lines.element == Element::kS8 ? static_cast<std::int8_t>(bits) : static_cast<int>(bits);
   };
   for (std::size_t row = 0; row < a.count; ++row) {
     for (std::size_t column = 0; column < b.count; ++column) {
@@ -258,24 +260,27 @@ TEST(TensorProduct, IsThePublishedSumOfBlackwell) {
 }
 
 // A row of A times a column of B, both with zeros behind what is given, as a step of 32 bytes.
-std::uint32_t sum_of(Element element, std::vector<std::uint16_t> a, std::vector<std::uint16_t> b,
-                     std::uint32_t c, const SumRule& rule) {
-  const std::size_t depth = 32 / bytes_of(element);
-  a.resize(depth);
-  b.resize(8 * depth);
+std::uint32_t sum_of(Element element, const std::vector<std::uint16_t>& a,
+                     const std::vector<std::uint16_t>& b, std::uint32_t c, const SumRule& rule) {
+  const auto lines = [&](std::size_t count, const std::vector<std::uint16_t>& first) {
+    Lines lines{.element = element, .depth = 32 / bytes_of(element)};
+    lines.resize(count);
+    for (std::size_t k = 0; k < first.size(); ++k) {
+      lines.set(0, k, first[k]);
+    }
+    return lines;
+  };
   std::vector<std::uint32_t> d(8, c);
-  multiply_add({.element = element, .count = 1, .depth = depth, .bits = a},
-               {.element = element, .count = 8, .depth = depth, .bits = b}, d, rule);
+  multiply_add(lines(1, a), lines(8, b), d, rule);
   return d[0];
 }
 
 // By hand, from the rules.
 TEST(TensorProduct, CutsWhereBlackwellDoes) {
-  const auto sum = [](Element element, std::vector<std::uint16_t> a, std::vector<std::uint16_t> b,
-                      float c) {
-    return std::bit_cast<float>(sum_of(element, std::move(a), std::move(b),
-                                       std::bit_cast<std::uint32_t>(c),
-                                       {.precision = kUmmaPrecision}));
+  const auto sum = [](Element element, const std::vector<std::uint16_t>& a,
+                      const std::vector<std::uint16_t>& b, float c) {
+    return std::bit_cast<float>(
+        sum_of(element, a, b, std::bit_cast<std::uint32_t>(c), {.precision = kUmmaPrecision}));
   };
   // e4m3 keeps 25 bits too, of which 23 are left behind the point.
   EXPECT_EQ(sum(Element::kE4M3, {0x38}, {0x38}, 0x1p-23F), 1 + 0x1p-23F);
@@ -288,8 +293,8 @@ TEST(TensorProduct, CutsWhereBlackwellDoes) {
 
 // By hand: a sum in binary16 is rounded once, from all that was kept.
 TEST(TensorProduct, RoundsSumsOfHalves) {
-  const auto sum = [](std::vector<std::uint16_t> a, std::vector<std::uint16_t> b) {
-    return sum_of(Element::kF16, std::move(a), std::move(b), 0,
+  const auto sum = [](const std::vector<std::uint16_t>& a, const std::vector<std::uint16_t>& b) {
+    return sum_of(Element::kF16, a, b, 0,
                   {.precision = kUmmaPrecision, .accumulator = Accumulator::kF16});
   };
   EXPECT_EQ(sum({0x0C00}, {0x0800}), 0U);                       // 2^-25, a tie
@@ -301,10 +306,9 @@ TEST(TensorProduct, RoundsSumsOfHalves) {
 
 // By hand, from the rules.
 TEST(TensorProduct, CutsWhereHopperDoes) {
-  const auto sum = [](Element element, std::vector<std::uint16_t> a, std::vector<std::uint16_t> b,
-                      float c) {
-    return std::bit_cast<float>(sum_of(element, std::move(a), std::move(b),
-                                       std::bit_cast<std::uint32_t>(c),
+  const auto sum = [](Element element, const std::vector<std::uint16_t>& a,
+                      const std::vector<std::uint16_t>& b, float c) {
+    return std::bit_cast<float>(sum_of(element, a, b, std::bit_cast<std::uint32_t>(c),
                                        {.precision = wgmma_precision(element)}));
   };
   // f16 1 * 1 + 2^-25 is kept in the sum, and cut from the result; twice 2^-24 makes 2^-23.

@@ -16,7 +16,7 @@ constexpr std::uint64_t kOtherForm = 0x20'0080'0000'0000;
 class TensorRacesTest : public ::testing::Test {
  protected:
   explicit TensorRacesTest(bool needs_fences = true)
-      : run_(needs_fences),
+      : run_({.tensor_fences = needs_fences}),
         grid_(run_.begin_grid(false)),
         cluster_(run_, {.blocks = {{0, 0, 0}, {1, 0, 0}}, .warps = 4}, grid_) {
     cluster_.init(1, 0, mbarrier_);

@@ -134,6 +134,27 @@ TEST_F(WgmmaFindingsTest, FindsNothingWrongWithOrder) {
   EXPECT_TRUE(run(kernel_of(layout, first, false), address, {}).is_clean());
 }
 
+// ptxas orders constants that are moved to accumulators behind the fence.
+TEST_F(WgmmaFindingsTest, AccumulatorsMayBeZeroedBehindTheFenceIfAsked) {
+  const std::string zeroed =
+      text({kFence, "mov.b32 %d0, 0;\n", product(0), kCommit, wait(0)});
+  EXPECT_EQ(finding_of(zeroed).kind, FindingKind::kRegisterRace);
+  const Layout layout{.steps = 2, .accumulators = 32};
+  const auto is_clean = [&](const std::string& body) {
+    std::vector<std::byte> memory(layout.bytes());
+    for (unsigned i = 0; i < 4; ++i) {
+      const std::uint64_t start = i / 2 * 32U + i % 2 * 8192U;
+      const std::uint64_t descriptor = start >> 4U | 1ULL << 16U | 64ULL << 32U | 1ULL << 62U;
+      std::memcpy(&memory[8UL * i], &descriptor, 8);
+    }
+    const std::uint64_t address = device_.allocate(memory.size());
+    device_.write(address, memory);
+    return run(kernel_of(layout, body), address, {.check_zeroed_accumulators = false}).is_clean();
+  };
+  EXPECT_TRUE(is_clean(zeroed));
+  EXPECT_FALSE(is_clean(text({kFence, "mov.b32 %d0, %r1;\n", product(0), kCommit, wait(0)})));
+}
+
 TEST_F(WgmmaFindingsTest, FindsWhatIsWrongWithOperands) {
   const std::string good = text({kFence, product(0), kCommit, wait(0)});
   const auto kind_with = [&](std::uint64_t a, std::uint64_t b) {
@@ -217,6 +238,41 @@ TEST_F(WgmmaFindingsTest, ReadsItsOperandsLate) {
   EXPECT_GE(wrong_of("", wait(0)), 6);
 }
 
+// Groups are those of the warpgroup: one warp that has waited may give back what all four read.
+TEST_F(WgmmaFindingsTest, AnyWarpWaitsForAllRows) {
+  const Layout layout{.steps = 1, .accumulators = 32};
+  std::vector<std::byte> memory(layout.bytes());
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::uint64_t descriptor = i * 512 | 1ULL << 16U | 64ULL << 32U | 1ULL << 62U;
+    std::memcpy(&memory[8 * i], &descriptor, 8);
+  }
+  const std::uint16_t one = 0x3F80;
+  for (std::size_t i = 0; i < kSharedBytes; i += 2) {
+    std::memcpy(&memory[layout.image() + i], &one, 2);
+  }
+  const std::uint64_t address = device_.allocate(memory.size());
+  const auto body = [](std::string_view before, std::string_view after) {
+    return text({kFence, product(0), kCommit, before,
+                 "setp.lt.u32 %p2, %r1, 32; mad.lo.u32 %r8, %r1, 256, %r2; mov.u32 %r9, 0;"
+                 "@%p2 st.shared.u32 [%r8+8192], %r9;",
+                 after});
+  };
+  const std::vector<float> expected(std::size_t{kThreads} * 32, 16.0F);
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    device_.write(address, memory);
+    const Report report =
+        run(kernel_of(layout, body(wait(0), "")), address, {.seed = seed});
+    EXPECT_TRUE(report.is_clean()) << report.findings.front().text();
+    std::vector<float> found(expected.size());
+    device_.read(std::as_writable_bytes(std::span(found)), address + layout.results());
+    EXPECT_EQ(found, expected) << "seed " << seed;
+    device_.write(address, memory);
+    const Report wrong = run(kernel_of(layout, body("", wait(0))), address, {.seed = seed});
+    ASSERT_EQ(wrong.findings.size(), 1U);
+    EXPECT_EQ(wrong.findings.front().kind, FindingKind::kRace);
+  }
+}
+
 TEST_F(WgmmaFindingsTest, RefusesWhatItDoesNotKnow) {
   const auto message = [&](const std::string& body) {
     try {
@@ -235,13 +291,15 @@ TEST_F(WgmmaFindingsTest, RefusesWhatItDoesNotKnow) {
     return fmt::format("wgmma.mma_async.sync.aligned.{} {}{};", modifiers, kDescriptors, rest);
   };
   EXPECT_EQ(message(mma("m64n8k32.s32.s8.s8", "")), "");
-  refuses(mma("m64n8k32.satfinite.s32.s8.s8", ""), "unsupported modifier .satfinite");
+  refuses(mma("m64n8k16.satfinite.f32.bf16.bf16", ", 1, 1, 0, 0"),
+          "unsupported modifier .satfinite");
   refuses(mma("m64n8k32.s32.s8.s8", ", 1, 1"), "got 6");
   refuses(mma("m64n8k16.s32.s8.s8", ""), "expected .m64n8k32");
   refuses(mma("m64n264k16.f32.bf16.bf16", ", 1, 1, 0, 0"), "expected .m64n8k16");
   refuses(mma("m64n16k16.f32.bf16.bf16", ", 1, 1, 0, 0"), "must have 8 registers");
   refuses(mma("m64n8k16.f32.bf16.f16", ", 1, 1, 0, 0"), "unsupported product");
-  refuses(mma("m64n8k16.f16.f16.f16", ", 1, 1, 0, 0"), "unsupported product");
+  refuses(mma("m64n8k16.f16.bf16.bf16", ", 1, 1, 0, 0"), "unsupported product");
+  refuses(mma("m64n8k16.f16.f16.f16", ", 1, 1, 0, 0"), "must have 2 registers");
   refuses(mma("m64n8k32.f32.e4m3.s8", ", 1, 1"), "unsupported product");
   refuses(mma("m64n8k8.f32.tf32.tf32", ", 1, 1"), "");
   refuses(mma("m64n8k16.f32.bf16.bf16", ", 0, 1, 0, 0"), "must be 1 or -1");

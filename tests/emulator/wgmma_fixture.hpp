@@ -118,14 +118,22 @@ struct Form {
   bool is_b_negated = false;
   bool is_a_k_major = true;
   bool is_b_k_major = true;
+  bool has_half_sums = false;
+  bool is_saturating = false;
 
-  [[nodiscard]] unsigned depth() const { return bytes_of(a) == 2 ? 16 : 32; }
+  [[nodiscard]] unsigned depth() const { return 32 / static_cast<unsigned>(bytes_of(a)); }
+  [[nodiscard]] unsigned accumulators() const { return columns / (has_half_sums ? 4 : 2); }
   [[nodiscard]] std::string text(unsigned step, std::string_view scale) const {
-    constexpr std::array kNames = {"f16", "bf16", "e4m3", "e5m2", "s8", "u8"};
+    constexpr std::array kNames = {"f16", "bf16", "e4m3", "e5m2", "s8",
+                                   "u8",  "e2m3", "e3m2", "e2m1", "tf32"};
     std::string text = fmt::format(
-        "wgmma.mma_async.sync.aligned.m64n{}k{}.{}.{}.{} {}, {}, %rd{}, {}", columns, depth(),
-        is_float(a) ? "f32" : "s32", kNames.at(static_cast<std::size_t>(a)),
-        kNames.at(static_cast<std::size_t>(b)), list("%d", columns / 2),
+        "wgmma.mma_async.sync.aligned.m64n{}k{}{}.{}.{}.{} {}, {}, %rd{}, {}", columns, depth(),
+        is_saturating ? ".satfinite" : "",
+        !is_float(a)    ? "s32"
+        : has_half_sums ? "f16"
+                        : "f32",
+        kNames.at(static_cast<std::size_t>(a)), kNames.at(static_cast<std::size_t>(b)),
+        list("%d", accumulators()),
         is_a_in_registers ? list("%a", 4, 4 * step) : fmt::format("%rd{}", 10 + 2 * step),
         11 + 2 * step, scale);
     if (is_float(a)) {

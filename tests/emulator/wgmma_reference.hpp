@@ -63,7 +63,9 @@ inline Number number(Element element, unsigned bits) {
       return {
           static_cast<double>(bits < 128 ? static_cast<int>(bits) : static_cast<int>(bits) - 256),
           0};
-    case Element::kU8:
+    case Element::kTF32:
+      return made(8, 10);  // of the high 19 bits
+    default:
       break;
   }
   return {static_cast<double>(bits), 0};

@@ -66,6 +66,25 @@ Operand placed(std::mt19937& random, unsigned width, unsigned element, bool is_k
   return operand;
 }
 
+// One element of D after a step.
+std::uint32_t expected(const Form& form, std::vector<unsigned> a, std::vector<unsigned> b,
+                       std::uint32_t c) {
+  for (std::vector<unsigned>* line : {&a, &b}) {
+    for (unsigned& bits : *line) {
+      bits = form.a == Element::kTF32 ? bits >> 13U : bits;
+    }
+  }
+  if (!form.has_half_sums && !form.is_saturating) {
+    return reference::sum(form.a, a, form.is_a_negated, form.b, b, form.is_b_negated, c);
+  }
+  const auto x = reference::numbers(form.a, a, form.is_a_negated);
+  const auto y = reference::numbers(form.b, b, form.is_b_negated);
+  return form.is_saturating
+             ? reference::whole_sum(x, y, c, true)
+             : reference::half_sum(
+                   x, y, c, bytes_of(form.a) == 1 ? reference::kHopperOf8Bits : reference::kHopper);
+}
+
 class WgmmaTest : public KernelTest {
  protected:
   // Computes a chain of steps and compares every element.
@@ -79,7 +98,7 @@ class WgmmaTest : public KernelTest {
                                     form.is_b_k_major && width_of_b > 16 ? width_of_b : 128);
     const unsigned most = has_short_rows ? std::min(4U, least / 32) : 2;
     const Layout layout{.steps = 1 + static_cast<unsigned>(random() % most),
-                        .accumulators = form.columns / 2};
+                        .accumulators = form.accumulators()};
     std::vector<std::byte> memory(layout.bytes());
     for (std::byte& byte : memory) {
       byte = static_cast<std::byte>(random());
@@ -90,6 +109,9 @@ class WgmmaTest : public KernelTest {
     const auto value = [&](Element type) -> unsigned {
       if (!is_float(type)) {
         return random() % 256;
+      }
+      if (type == Element::kTF32) {  // whose lowest 13 bits are ignored
+        return (random() % 2 << 31U) | (0x3F000000U + random() % 0x1000000U);
       }
       const unsigned bits = bytes_of(type) == 2 ? 16 : 8;
       const std::array<unsigned, 4> ones = {0x3C00, 0x3F80, 0x38, 0x3C};
@@ -113,8 +135,7 @@ class WgmmaTest : public KernelTest {
         for (unsigned k = 0; k < all; ++k) {
           lines[line][k] = value(type);
           const std::size_t at = layout.image() + operand.address(line, k);
-          element == 2 ? put(at, static_cast<std::uint16_t>(lines[line][k]))
-                       : put(at, static_cast<std::uint8_t>(lines[line][k]));
+          std::memcpy(&memory[at], &lines[line][k], element);
         }
       }
     };
@@ -147,21 +168,26 @@ class WgmmaTest : public KernelTest {
     const auto at = [&](unsigned row, unsigned column) {
       const unsigned thread = row / 16 * 32 + row % 8 * 4 + column % 8 / 2;
       const unsigned r = column / 8 * 4 + row / 8 % 2 * 2 + column % 2;
-      return layout.results() + 4UL * (thread * layout.accumulators + r);
+      return layout.results() + 4UL * thread * layout.accumulators +
+             std::size_t{r} * (form.has_half_sums ? 2 : 4);
     };
     std::vector<std::uint32_t> want;
     for (unsigned row = 0; row < 64; ++row) {
       for (unsigned column = 0; column < form.columns; ++column) {
         auto c = static_cast<std::uint32_t>(random());
         c = is_float(form.a) ? (c & 0x80FFFFFF) | (0x3E + c / 256 % 4) << 24U : c;
-        put(at(row, column), c);
+        if (form.has_half_sums) {
+          c = 0x3800 + c % 0x800;
+          put(at(row, column), static_cast<std::uint16_t>(c));
+        } else {
+          put(at(row, column), c);
+        }
         c = adds ? c : 0;
         for (unsigned first = 0; first < all; first += depth) {
           const auto part = [&](const std::vector<unsigned>& line) {
             return std::vector<unsigned>(line.begin() + first, line.begin() + first + depth);
           };
-          c = reference::sum(form.a, part(rows[row]), form.is_a_negated, form.b,
-                             part(columns[column]), form.is_b_negated, c);
+          c = expected(form, part(rows[row]), part(columns[column]), c);
         }
         want.push_back(c);
       }
@@ -175,7 +201,7 @@ class WgmmaTest : public KernelTest {
     for (unsigned row = 0; row < 64; ++row) {
       for (unsigned column = 0; column < form.columns; ++column) {
         std::uint32_t found = 0;
-        std::memcpy(&found, &memory[at(row, column)], 4);
+        std::memcpy(&found, &memory[at(row, column)], form.has_half_sums ? 2 : 4);
         ASSERT_EQ(found, want[row * form.columns + column])
             << fmt::format("{} widths {} {} steps {} adds {} row {} column {}", form.text(0, "p"),
                            width_of_a, width_of_b, layout.steps, adds, row, column);
@@ -207,6 +233,46 @@ TEST_F(WgmmaTest, MultipliesEveryType) {
              .is_b_negated = is_float(a) && seed % 5 == 1},
             16U << seed % 4, 16U << (seed / 4 + seed) % 4, seed);
     }
+  }
+}
+
+TEST_F(WgmmaTest, MultipliesTF32) {
+  unsigned seed = 2000;
+  for (const unsigned columns : {8U, 40U, 256U}) {
+    for (const bool is_a_in_registers : {false, true}) {
+      ++seed;
+      check({.a = Element::kTF32,
+             .b = Element::kTF32,
+             .columns = columns,
+             .is_a_in_registers = is_a_in_registers,
+             .is_a_negated = seed % 2 == 0},
+            16U << seed % 4, 16U << (seed / 4) % 4, seed);
+    }
+  }
+}
+
+TEST_F(WgmmaTest, AddsHalves) {
+  unsigned seed = 3000;
+  for (const Element element : {Element::kF16, Element::kE4M3, Element::kE5M2}) {
+    for (const unsigned columns : {8U, 64U, 136U}) {
+      ++seed;
+      check({.a = element,
+             .b = element,
+             .columns = columns,
+             .is_a_in_registers = seed % 2 == 0,
+             .has_half_sums = true},
+            16U << seed % 4, 16U << (seed / 4) % 4, seed);
+    }
+  }
+}
+
+TEST_F(WgmmaTest, Saturates) {
+  for (unsigned seed = 4000; seed < 4004; ++seed) {
+    check({.a = seed % 2 == 0 ? Element::kS8 : Element::kU8,
+           .b = Element::kU8,
+           .columns = 32,
+           .is_saturating = true},
+          64, 128, seed);
   }
 }
 

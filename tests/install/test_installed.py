@@ -113,7 +113,7 @@ def test_scripts_build_builds_all_that_is_installed(installed, fovea_bin, tmp_pa
     linked = re.findall(r"^(\S+): \w*LINKER\w*$", output("ninja", "-C", build, "-t", "targets", "all"), re.M)
     names = {path.name for path in installed.rglob("*") if path.is_file()}
     needed = {path for path in linked if pathlib.Path(path).name in names}
-    assert {"fovea", "libfovea", "libfovea_codecs", "libfovea_emulator"} == {
+    assert {"fovea", "libfovea", "libfovea_codecs", "libfovea_emulator", "libfovea_cuda", "libcuda", "libcudart"} == {
         pathlib.Path(path).name.split(".")[0] for path in needed
     }
     built = set(re.findall(r" -o (\S+)", output("ninja", "-C", build, "-t", "commands", *targets.split())))

@@ -55,8 +55,8 @@ Bytes fatbin(const std::vector<EntryText>& entries) {
     put(bytes, at + 28, entry.arch);
     put(bytes, at + 40, entry.flags);
     put(bytes, at + 56, entry.unpacked);
-    std::ranges::copy(entry.payload, bytes.begin() + static_cast<std::ptrdiff_t>(
-                                                        at + kHeader + entry.options));
+    std::ranges::copy(entry.payload,
+                      bytes.begin() + static_cast<std::ptrdiff_t>(at + kHeader + entry.options));
   }
   put(bytes, 0, kFatbinMagic);
   put(bytes, 4, std::uint16_t{1});
@@ -66,7 +66,13 @@ Bytes fatbin(const std::vector<EntryText>& entries) {
 }
 
 // A block of four literals and a copy that overlaps itself: "abcabcabcabc!".
-const std::string kBlock("\x36" "abc" "\x03\x00" "\x10" "!", 8);
+const std::string kBlock(
+    "\x36"
+    "abc"
+    "\x03\x00"
+    "\x10"
+    "!",
+    8);
 constexpr std::size_t kBlockText = 14;
 
 TEST(Lz4, UnpacksLiteralsAndCopiesThatOverlap) {
@@ -84,8 +90,18 @@ TEST(Lz4, RefusesDamage) {
     Bytes other(size);
     EXPECT_THROW(unpack_lz4(bytes_of(kBlock), other), Error) << size;
   }
-  EXPECT_THROW(unpack_lz4(bytes_of(std::string("\x30" "abc" "\x04\x00", 6)), text), Error);
-  EXPECT_THROW(unpack_lz4(bytes_of(std::string("\x30" "abc" "\x00\x00", 6)), text), Error);
+  EXPECT_THROW(unpack_lz4(bytes_of(std::string("\x30"
+                                               "abc"
+                                               "\x04\x00",
+                                               6)),
+                          text),
+               Error);
+  EXPECT_THROW(unpack_lz4(bytes_of(std::string("\x30"
+                                               "abc"
+                                               "\x00\x00",
+                                               6)),
+                          text),
+               Error);
   EXPECT_THROW(unpack_lz4(bytes_of("\xf0\xff\xff"), text), Error);
 }
 

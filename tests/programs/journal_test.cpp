@@ -17,10 +17,9 @@ class JournalTest : public ::testing::Test {
   void SetUp() override { std::ofstream{file_}; }
   void TearDown() override { std::filesystem::remove(file_); }
 
-  std::filesystem::path file_ =
-      std::filesystem::temp_directory_path() /
-      (std::string("fovea-journal-") +
-       ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  std::filesystem::path file_ = std::filesystem::temp_directory_path() /
+                                (std::string("fovea-journal-") +
+                                 ::testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 TEST_F(JournalTest, CountsFindingsByInstructionAndLaunch) {

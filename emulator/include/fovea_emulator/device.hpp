@@ -23,6 +23,8 @@ struct LaunchConfig {
   /// Programmatic dependent launch: the grid may start when each block of the previous grid of the
   /// run has ended or has executed griddepcontrol.launch_dependents.
   bool is_dependent = false;
+  /// Cooperative launch: all blocks run concurrently, so that they may wait for each other.
+  bool is_cooperative = false;
 };
 
 struct RunOptions {
@@ -55,11 +57,36 @@ struct RunOptions {
   /// stored bytes count as uninitialised, and only their use in an address or a decision is a
   /// finding.
   bool check_stored_values = false;
+  /// Whether to require fence.mbarrier_init between the initialisation of an mbarrier and its use
+  /// by the TMA or by other blocks. Without this check each initialisation counts as fenced.
+  bool check_init_fences = true;
+  /// Whether a block's end must be ordered after accesses to its shared memory by more than
+  /// barrier.cluster.arrive.relaxed. Without this check a relaxed arrival is sufficient for that.
+  bool check_relaxed_ends = true;
+  /// Whether to require a wgmma.fence between a constant's move to an accumulator and the product.
+  bool check_zeroed_accumulators = true;
+  /// Maximum number of findings. The run goes on behind a finding for which can_go_on_behind, until
+  /// there are as many; findings of one kind at the same lines count as one.
+  std::size_t max_findings = 1;
+  /// Findings to leave out. The run ends at those behind which it cannot go on, nevertheless.
+  std::vector<IgnoredFinding> ignored{};
   /// Maximum number of operations that the warps execute before the run ends with a finding. 0: no
   /// limit.
   std::uint64_t max_steps = 0;
   /// Callback for each traced event; empty: no trace.
   TraceFunction trace{};
+
+  /// Turns off the checks for what hardware is known to run although no manual allows it.
+  void let_hardware_customs_pass();
+};
+
+/// Checks for what hardware is known to run: RunOptions::let_hardware_customs_pass turns them off.
+inline constexpr std::array kHardwareCustoms = {
+    &RunOptions::check_swizzle_starts,      &RunOptions::check_last_stores,
+    &RunOptions::check_tensor_fences,       &RunOptions::check_late_warps,
+    &RunOptions::check_late_commits,        &RunOptions::check_stored_values,
+    &RunOptions::check_init_fences,         &RunOptions::check_relaxed_ends,
+    &RunOptions::check_zeroed_accumulators,
 };
 
 /// A parameter, with its place in a kernel's parameter space.

@@ -32,6 +32,10 @@ enum class FindingKind : std::uint8_t {
 /// Returns the name of a kind, such as "out of bounds".
 std::string_view name_of(FindingKind kind);
 
+/// Returns the name of a symbol as in the source: "ns::saxpy<4>(int)" for a mangled C++ name, and
+/// any other name as it is.
+std::string source_name(const std::string& symbol);
+
 /// Earlier access with which the reported one conflicts.
 struct EarlierAccess {
   std::string kernel{};
@@ -44,8 +48,8 @@ struct EarlierAccess {
 
 struct Finding {
   FindingKind kind = FindingKind::kTrap;
-  std::string message;  // description, with addresses and values
-  std::string kernel{};
+  std::string message;        // description, with addresses and values
+  std::string kernel{};       // as in the source
   std::string instruction{};  // opcode
   int line = 0;               // line of the PTX
   std::string source{};       // "file.cuh:12", if the PTX has line information
@@ -53,12 +57,24 @@ struct Finding {
   int warp = -1;
   std::uint32_t lanes = 0;   // mask of the lanes concerned
   std::uint64_t global = 0;  // address in global memory that the finding is about; 0: none
+  std::string place{};       // element that it is about, such as "tile[17]", if that is known
   std::optional<EarlierAccess> other{};  // the other access of a race
+  std::uint64_t count = 1;               // number of times that it was found at the same lines
 
   /// Formats the finding as one line: description, source, block, warp and lanes; for a race, both
   /// accesses.
   [[nodiscard]] std::string text() const;
 };
+
+/// Findings to leave out: of a kind, at a line.
+struct IgnoredFinding {
+  std::optional<FindingKind> kind{};  // without it, of every kind
+  int line = 0;                       // of the PTX, of either access; 0: every line
+  std::string source{};               // "file.cu:12", instead of a line of the PTX
+};
+
+/// Whether a run can go on behind findings of this kind. Findings of other kinds end the run.
+[[nodiscard]] bool can_go_on_behind(FindingKind kind);
 
 /// Policies of the scheduler. Each exposes another kind of error.
 enum class Policy : std::uint8_t {
@@ -80,6 +96,8 @@ struct Report {
   Policy policy = Policy::kUniform;  // policy of the run; never kFromSeed
   std::uint64_t steps = 0;           // number of operations that warps executed
   std::string printed{};             // text that the kernels have printed, at most 1 MiB
+  std::uint64_t ignored = 0;         // number of findings that RunOptions::ignored has left out
+  bool has_ended = false;            // all grids have run to their ends
 
   [[nodiscard]] bool is_clean() const { return findings.empty(); }
 };

@@ -14,7 +14,9 @@ namespace fovea::programs {
 
 int report_exception(const char* function) {
   Journal& journal = Gpu::instance().journal();
-  const auto message = [&](const std::string& text) { return fmt::format("{}: {}", function, text); };
+  const auto message = [&](const std::string& text) {
+    return fmt::format("{}: {}", function, text);
+  };
   try {
     throw;
   } catch (const CallError& error) {
@@ -57,10 +59,10 @@ FunctionAttributes function_attributes(Gpu& gpu, Function& function) {
   return {.shared_bytes = info.static_shared_bytes,
           .constant_bytes = 0,
           .local_bytes = info.local_bytes,
-          .max_threads = info.max_threads != 0 ? static_cast<int>(info.max_threads)
-                                               : GpuLimits::kMaxThreads,
-          .registers = info.max_registers != 0 ? static_cast<int>(info.max_registers)
-                                               : kUnknownRegisters,
+          .max_threads =
+              info.max_threads != 0 ? static_cast<int>(info.max_threads) : GpuLimits::kMaxThreads,
+          .registers =
+              info.max_registers != 0 ? static_cast<int>(info.max_registers) : kUnknownRegisters,
           .ptx_version = gpu.settings().arch,
           .binary_version = gpu.settings().arch,
           .cache_mode = 0,

@@ -29,7 +29,9 @@ int get_entry_point(const char* name, void** to, int* status) {
 
 }  // namespace
 
-FOVEA_ENTRY cuInit(unsigned /*flags*/) { return kSuccess; }
+FOVEA_ENTRY cuInit(unsigned /*flags*/) {
+  return kSuccess;
+}
 FOVEA_ENTRY cuDriverGetVersion(int* to) {
   return driver_call(__func__, [&](Gpu&) { store(to, kCudaVersion); });
 }
@@ -78,9 +80,15 @@ FOVEA_ENTRY cuDeviceCanAccessPeer(int* to, int /*device*/, int /*peer*/) {
 FOVEA_ENTRY cuDevicePrimaryCtxRetain(void** to, int /*device*/) {
   return get_context(__func__, to);
 }
-FOVEA_ENTRY cuDevicePrimaryCtxRelease_v2(int /*device*/) { return kSuccess; }
-FOVEA_ENTRY cuDevicePrimaryCtxReset_v2(int /*device*/) { return kSuccess; }
-FOVEA_ENTRY cuDevicePrimaryCtxSetFlags_v2(int /*device*/, unsigned /*flags*/) { return kSuccess; }
+FOVEA_ENTRY cuDevicePrimaryCtxRelease_v2(int /*device*/) {
+  return kSuccess;
+}
+FOVEA_ENTRY cuDevicePrimaryCtxReset_v2(int /*device*/) {
+  return kSuccess;
+}
+FOVEA_ENTRY cuDevicePrimaryCtxSetFlags_v2(int /*device*/, unsigned /*flags*/) {
+  return kSuccess;
+}
 FOVEA_ENTRY cuDevicePrimaryCtxGetState(int /*device*/, unsigned* flags, int* active) {
   return driver_call(__func__, [&](Gpu&) {
     store(flags, 0);
@@ -96,9 +104,15 @@ FOVEA_ENTRY cuCtxCreate_v4(void** to, void* /*parameters*/, unsigned /*flags*/, 
 FOVEA_ENTRY cuCtxDestroy_v2(void* /*context*/) {
   return driver_call(__func__, [](Gpu& gpu) { gpu.synchronize(); });
 }
-FOVEA_ENTRY cuCtxGetCurrent(void** to) { return get_context(__func__, to); }
-FOVEA_ENTRY cuCtxSetCurrent(void* /*context*/) { return kSuccess; }
-FOVEA_ENTRY cuCtxPushCurrent_v2(void* /*context*/) { return kSuccess; }
+FOVEA_ENTRY cuCtxGetCurrent(void** to) {
+  return get_context(__func__, to);
+}
+FOVEA_ENTRY cuCtxSetCurrent(void* /*context*/) {
+  return kSuccess;
+}
+FOVEA_ENTRY cuCtxPushCurrent_v2(void* /*context*/) {
+  return kSuccess;
+}
 FOVEA_ENTRY cuCtxPopCurrent_v2(void** to) {
   return to == nullptr ? int{kSuccess} : get_context(__func__, to);
 }
@@ -114,19 +128,27 @@ FOVEA_ENTRY cuCtxGetApiVersion(void* /*context*/, unsigned* to) {
 FOVEA_ENTRY cuCtxSynchronize() {
   return driver_call(__func__, [](Gpu& gpu) { gpu.synchronize(); });
 }
-FOVEA_ENTRY cuCtxSetLimit(int /*limit*/, std::size_t /*value*/) { return kSuccess; }
+FOVEA_ENTRY cuCtxSetLimit(int /*limit*/, std::size_t /*value*/) {
+  return kSuccess;
+}
 FOVEA_ENTRY cuCtxGetLimit(std::size_t* to, int /*limit*/) {
   return driver_call(__func__, [&](Gpu&) { store(to, 1U << 20U); });
 }
-FOVEA_ENTRY cuCtxSetCacheConfig(int /*config*/) { return kSuccess; }
+FOVEA_ENTRY cuCtxSetCacheConfig(int /*config*/) {
+  return kSuccess;
+}
 FOVEA_ENTRY cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   return driver_call(__func__, [&](Gpu&) {
     store(least, 0);
     store(greatest, -5);
   });
 }
-FOVEA_ENTRY cuProfilerStart() { return kSuccess; }
-FOVEA_ENTRY cuProfilerStop() { return kSuccess; }
+FOVEA_ENTRY cuProfilerStart() {
+  return kSuccess;
+}
+FOVEA_ENTRY cuProfilerStop() {
+  return kSuccess;
+}
 
 FOVEA_ENTRY cuGetErrorName(int code, const char** to) {
   *to = describe_error(code).driver_name;

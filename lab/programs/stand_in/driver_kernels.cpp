@@ -74,9 +74,8 @@ int get_attribute(const char* function, int* to, int attribute, Function* kernel
 }
 
 int set_attribute(const char* function, Function* kernel, int attribute, int value) {
-  return driver_call(function, [&](Gpu& gpu) {
-    set_function_attribute(gpu, *kernel, attribute, value);
-  });
+  return driver_call(function,
+                     [&](Gpu& gpu) { set_function_attribute(gpu, *kernel, attribute, value); });
 }
 
 // Takes the buffer of all arguments, which a list of names and values describes.
@@ -139,7 +138,9 @@ FOVEA_ENTRY cuModuleGetLoadingMode(int* to) {
 FOVEA_ENTRY cuLibraryLoadData(Module** to, const void* image, ...) {
   return load_module(__func__, to, image);
 }
-FOVEA_ENTRY cuLibraryUnload(Module* /*library*/) { return kSuccess; }
+FOVEA_ENTRY cuLibraryUnload(Module* /*library*/) {
+  return kSuccess;
+}
 FOVEA_ENTRY cuLibraryGetModule(Module** to, Module* library) {
   return driver_call(__func__, [&](Gpu&) { store(to, library); });
 }
@@ -159,7 +160,9 @@ FOVEA_ENTRY cuFuncGetModule(Module** to, const Function* function) {
 FOVEA_ENTRY cuFuncGetName(const char** to, const Function* function) {
   return driver_call(__func__, [&](Gpu&) { store(to, function->name.c_str()); });
 }
-FOVEA_ENTRY cuFuncLoad(const Function* /*function*/) { return kSuccess; }
+FOVEA_ENTRY cuFuncLoad(const Function* /*function*/) {
+  return kSuccess;
+}
 FOVEA_ENTRY cuFuncGetAttribute(int* to, int attribute, Function* function) {
   return get_attribute(__func__, to, attribute, function);
 }
@@ -172,7 +175,9 @@ FOVEA_ENTRY cuKernelGetAttribute(int* to, int attribute, Function* kernel, int /
 FOVEA_ENTRY cuKernelSetAttribute(int attribute, int value, Function* kernel, int /*device*/) {
   return set_attribute(__func__, kernel, attribute, value);
 }
-FOVEA_ENTRY cuFuncSetCacheConfig(const Function* /*function*/, int /*config*/) { return kSuccess; }
+FOVEA_ENTRY cuFuncSetCacheConfig(const Function* /*function*/, int /*config*/) {
+  return kSuccess;
+}
 FOVEA_ENTRY cuFuncSetSharedMemConfig(const Function* /*function*/, int /*config*/) {
   return kSuccess;
 }
@@ -191,25 +196,26 @@ FOVEA_ENTRY cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, Fu
 
 FOVEA_ENTRY cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                            unsigned block_x, unsigned block_y, unsigned block_z,
-                           unsigned shared_bytes, void* /*stream*/, void** arguments,
-                           void** extra) {
+                           unsigned shared_bytes, void* stream, void** arguments, void** extra) {
   return launch(__func__,
                 {.config = {.grid = {grid_x, grid_y, grid_z},
                             .block = {block_x, block_y, block_z},
                             .dynamic_shared_bytes = shared_bytes},
-                 .arguments = arguments},
+                 .arguments = arguments,
+                 .stream = stream},
                 function, extra);
 }
 FOVEA_ENTRY cuLaunchCooperativeKernel(Function* function, unsigned grid_x, unsigned grid_y,
                                       unsigned grid_z, unsigned block_x, unsigned block_y,
-                                      unsigned block_z, unsigned shared_bytes, void* /*stream*/,
+                                      unsigned block_z, unsigned shared_bytes, void* stream,
                                       void** arguments) {
   return launch(__func__,
                 {.config = {.grid = {grid_x, grid_y, grid_z},
                             .block = {block_x, block_y, block_z},
                             .dynamic_shared_bytes = shared_bytes},
                  .arguments = arguments,
-                 .is_cooperative = true},
+                 .is_cooperative = true,
+                 .stream = stream},
                 function, nullptr);
 }
 FOVEA_ENTRY cuLaunchKernelEx(const gpu::driver::LaunchConfig* config, Function* function,
@@ -217,7 +223,8 @@ FOVEA_ENTRY cuLaunchKernelEx(const gpu::driver::LaunchConfig* config, Function* 
   LaunchRequest request{.config = {.grid = {config->grid_x, config->grid_y, config->grid_z},
                                    .block = {config->block_x, config->block_y, config->block_z},
                                    .dynamic_shared_bytes = config->shared_bytes},
-                        .arguments = arguments};
+                        .arguments = arguments,
+                        .stream = config->stream};
   const int code = driver_call(__func__, [&](Gpu&) {
     apply_attributes(request, {config->attributes, config->attribute_count});
   });

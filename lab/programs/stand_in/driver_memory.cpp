@@ -139,11 +139,15 @@ FOVEA_ENTRY cuMemAllocHost_v2(void** to, std::size_t bytes) {
 FOVEA_ENTRY cuMemHostAlloc(void** to, std::size_t bytes, unsigned /*flags*/) {
   return allocate_host(__func__, to, bytes, MemoryKind::kPinned);
 }
-FOVEA_ENTRY cuMemFree_v2(std::uint64_t address) { return release(__func__, address); }
+FOVEA_ENTRY cuMemFree_v2(std::uint64_t address) {
+  return release(__func__, address);
+}
 FOVEA_ENTRY cuMemFreeAsync(std::uint64_t address, void* /*stream*/) {
   return release(__func__, address);
 }
-FOVEA_ENTRY cuMemFreeHost(const void* address) { return release(__func__, number_of(address)); }
+FOVEA_ENTRY cuMemFreeHost(const void* address) {
+  return release(__func__, number_of(address));
+}
 FOVEA_ENTRY cuMemHostRegister_v2(void* address, std::size_t bytes, unsigned /*flags*/) {
   return driver_call(__func__, [&](Gpu& gpu) { gpu.register_host(address, bytes); });
 }
@@ -221,8 +225,12 @@ FOVEA_ENTRY cuMemcpyDtoDAsync_v2(std::uint64_t to, std::uint64_t from, std::size
                                  void* /*stream*/) {
   return copy(__func__, to, from, bytes, true, true);
 }
-FOVEA_ENTRY cuMemcpy2D_v2(const Copy2D* copy) { return copy_2d(__func__, copy); }
-FOVEA_ENTRY cuMemcpy2DUnaligned_v2(const Copy2D* copy) { return copy_2d(__func__, copy); }
+FOVEA_ENTRY cuMemcpy2D_v2(const Copy2D* copy) {
+  return copy_2d(__func__, copy);
+}
+FOVEA_ENTRY cuMemcpy2DUnaligned_v2(const Copy2D* copy) {
+  return copy_2d(__func__, copy);
+}
 FOVEA_ENTRY cuMemcpy2DAsync_v2(const Copy2D* copy, void* /*stream*/) {
   return copy_2d(__func__, copy);
 }
@@ -257,8 +265,12 @@ FOVEA_ENTRY cuMemsetD32Async(std::uint64_t to, std::uint32_t value, std::size_t 
   return fill(__func__, to, 0, value, count, 1);
 }
 // Hints, which change nothing.
-FOVEA_ENTRY cuMemAdvise() { return kSuccess; }
-FOVEA_ENTRY cuMemPrefetchAsync() { return kSuccess; }
+FOVEA_ENTRY cuMemAdvise() {
+  return kSuccess;
+}
+FOVEA_ENTRY cuMemPrefetchAsync() {
+  return kSuccess;
+}
 
 FOVEA_ALIAS(cuMemAdvise, cuMemAdvise_v2)
 FOVEA_ALIAS(cuMemPrefetchAsync, cuMemPrefetchAsync_v2)

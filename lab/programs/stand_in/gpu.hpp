@@ -71,9 +71,10 @@ struct Function {
 struct LaunchRequest {
   Function* function = nullptr;
   emu::LaunchConfig config{};
-  void** arguments = nullptr;             // addresses of the arguments
-  std::span<const std::byte> buffer{};    // or all of them, in the layout of the parameters
+  void** arguments = nullptr;           // addresses of the arguments
+  std::span<const std::byte> buffer{};  // or all of them, in the layout of the parameters
   bool is_cooperative = false;
+  const void* stream = nullptr;
 };
 
 class Gpu {
@@ -132,6 +133,7 @@ class Gpu {
   struct Pending {
     emu::Launch launch{};
     std::uint64_t number = 0;
+    const void* stream = nullptr;
     bool is_searched = false;
     bool is_cooperative = false;
   };
@@ -177,7 +179,7 @@ struct GpuLimits {
   static constexpr int kMaxThreads = 1024;
   static constexpr int kThreadsPerSm = 2048;
   static constexpr int kBlocksPerSm = 32;
-  static constexpr int kRegisters = 65536;  // per block, and per SM
+  static constexpr int kRegisters = 65536;        // per block, and per SM
   static constexpr int kSharedBytes = 48 * 1024;  // per block, unless the program asks for more
   static constexpr int kMaxSharedBytes = 227 * 1024;
   static constexpr int kSharedBytesPerSm = 228 * 1024;

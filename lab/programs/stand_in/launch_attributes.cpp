@@ -7,7 +7,8 @@ namespace fovea::programs {
 namespace {
 
 constexpr int kCooperative = 2;
-// Orders parts of two grids by events, or lets the GPU change the launch: unlike all others no hint.
+// Orders parts of two grids by events, or lets the GPU change the launch: unlike all others no
+// hint.
 constexpr int kProgrammaticEvent = 7;
 constexpr int kLaunchCompletionEvent = 12;
 constexpr int kDeviceUpdatable = 13;

@@ -55,19 +55,18 @@ std::vector<std::byte> parameters_of(const emu::KernelHandle& kernel,
       parameters.empty() ? 0 : parameters.back().offset + parameters.back().bytes);
   if (!request.buffer.empty()) {
     if (request.buffer.size() < bytes.size()) {
-      throw CallError{kInvalidValue,
-                      fmt::format("{}: the buffer of arguments has {} bytes; expected {}",
-                                  emulation::plain_name(kernel.name), request.buffer.size(),
-                                  bytes.size())};
+      throw CallError{
+          kInvalidValue,
+          fmt::format("{}: the buffer of arguments has {} bytes; expected {}",
+                      emulation::plain_name(kernel.name), request.buffer.size(), bytes.size())};
     }
     std::ranges::copy(request.buffer.first(bytes.size()), bytes.begin());
     return bytes;
   }
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (request.arguments == nullptr || request.arguments[i] == nullptr) {
-      throw CallError{kInvalidValue,
-                      fmt::format("{}: the argument {} is missing",
-                                  emulation::plain_name(kernel.name), i)};
+      throw CallError{kInvalidValue, fmt::format("{}: the argument {} is missing",
+                                                 emulation::plain_name(kernel.name), i)};
     }
     std::memcpy(bytes.data() + parameters[i].offset, request.arguments[i], parameters[i].bytes);
   }
@@ -103,6 +102,7 @@ void Gpu::launch(const LaunchRequest& request) {
   Pending pending{.launch = {.kernel = kernel,
                              .config = request.config,
                              .parameters = parameters_of(kernel, request)},
+                  .stream = request.stream,
                   .is_cooperative = request.is_cooperative};
   emu::LaunchConfig& config = pending.launch.config;
   if (std::ranges::any_of(kernel_info.cluster, [](std::uint32_t blocks) { return blocks != 0; }) &&
@@ -114,10 +114,11 @@ void Gpu::launch(const LaunchRequest& request) {
     const int room =
         blocks_per_sm(*this, function, threads, config.dynamic_shared_bytes) * GpuLimits::kSms;
     if (blocks_of(config) > static_cast<std::uint64_t>(room)) {
-      throw CallError{kTooLargeCooperativeLaunch,
-                      fmt::format("{}: a cooperative launch has {} blocks, but the emulated GPU has "
-                                  "room for {}",
-                                  name, blocks_of(config), room)};
+      throw CallError{
+          kTooLargeCooperativeLaunch,
+          fmt::format("{}: a cooperative launch has {} blocks, but the emulated GPU has "
+                      "room for {}",
+                      name, blocks_of(config), room)};
     }
   }
   try {
@@ -129,8 +130,14 @@ void Gpu::launch(const LaunchRequest& request) {
     }
     throw CallError{kInvalidConfiguration, message};
   }
+  // A dependent launch overlaps the one before it in its stream, if that has not run yet.
+  config.is_dependent =
+      config.is_dependent && !pending_.empty() && pending_.back().stream == request.stream;
   if (!config.is_dependent) {
     run_pending();
+    if (failure_ != kSuccess) {
+      throw CallError{failure_};
+    }
   }
   pending.number = ++launches_;
   pending.is_searched = settings_.searches(pending.number, function.name);
@@ -163,9 +170,8 @@ void Gpu::run_group(const Group& group) {
     launches.push_back(pending.launch);
     is_searched = is_searched || pending.is_searched;
     if (pending.is_cooperative) {  // all blocks of the grid wait for each other
-      options.resident_blocks =
-          std::max(options.resident_blocks,
-                   static_cast<std::uint32_t>(blocks_of(pending.launch.config)));
+      options.resident_blocks = std::max(
+          options.resident_blocks, static_cast<std::uint32_t>(blocks_of(pending.launch.config)));
     }
   }
   std::vector<emu::Report> reports(1);
@@ -182,11 +188,10 @@ void Gpu::run_group(const Group& group) {
   LaunchRecord record{
       .number = group.back().number,
       .kernel = emulation::plain_name(group.back().launch.kernel.name),
-      .seconds =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
-  for (std::size_t i = 0; i < reports.size(); ++i) {
-    record.schedules += reports[i].steps != 0 ? 1 : 0;
-    record.operations += reports[i].steps;
+      .schedules = reports.size(),
+      .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+  for (const emu::Report& report : reports) {
+    record.operations += report.steps;
   }
   for (const Pending& pending : group) {
     LaunchRecord other = record;
@@ -204,7 +209,7 @@ void Gpu::run_group(const Group& group) {
       }
       LaunchRecord found = record;
       for (const Pending& pending : group) {
-        if (pending.launch.kernel.name == finding.kernel) {
+        if (emu::source_name(pending.launch.kernel.name) == finding.kernel) {
           found.number = pending.number;
         }
       }
@@ -217,9 +222,10 @@ void Gpu::search(const std::vector<emu::Launch>& launches, const emu::RunOptions
                  std::uint64_t count, std::vector<emu::Report>& reports) {
   reports.resize(count);
   const std::size_t bytes = device_->host_bytes_of_run(launches, options);
-  const std::size_t room = std::max<std::size_t>(settings_.max_memory / std::max(bytes, std::size_t{1}), 1);
-  ThreadPool pool(static_cast<int>(
-      std::min({static_cast<std::size_t>(settings_.threads), room, std::max<std::size_t>(count, 2) - 1})));
+  const std::size_t room =
+      std::max<std::size_t>(settings_.max_memory / std::max(bytes, std::size_t{1}), 1);
+  ThreadPool pool(static_cast<int>(std::min(
+      {static_cast<std::size_t>(settings_.threads), room, std::max<std::size_t>(count, 2) - 1})));
   // The first schedule with findings: all before it are run, so that the result does not depend on
   // the timing of threads.
   std::atomic<std::size_t> first = count;
@@ -262,6 +268,9 @@ emu::Report Gpu::run_for_program(const std::vector<emu::Launch>& launches,
     return report;
   }
   if (may_go_on(report)) {
+    if (report.has_ended) {
+      return report;
+    }
     emu::RunOptions lenient = options;
     lenient.check_races = false;
     lenient.check_stored_values = false;
@@ -291,8 +300,7 @@ int blocks_per_sm(Gpu& gpu, Function& function, int threads, std::size_t dynamic
                                     GpuLimits::kSharedBytesPerSm / shared}));
 }
 
-Gpu::Gpu()
-    : settings_(settings_from_environment()), journal_(settings_.journal) {}
+Gpu::Gpu() : settings_(settings_from_environment()), journal_(settings_.journal) {}
 
 Gpu& Gpu::instance() {
   // Never destroyed: the program's own destructors may still use it.

@@ -109,9 +109,8 @@ void Gpu::free(std::uint64_t address) {
 
 void Gpu::note_variables(const std::vector<emu::VariableHandle>& variables) {
   for (const emu::VariableHandle& variable : variables) {
-    add_memory({.address = variable.address,
-                .bytes = variable.bytes,
-                .kind = MemoryKind::kVariable});
+    add_memory(
+        {.address = variable.address, .bytes = variable.bytes, .kind = MemoryKind::kVariable});
   }
 }
 
@@ -136,9 +135,9 @@ const Memory* Gpu::find_all(std::uint64_t address, std::size_t bytes, const char
   }
   const std::uint64_t offset = address - memory->address;
   if (bytes > memory->bytes - offset) {
-    throw CallError{kInvalidValue, fmt::format("{} {} bytes at byte {} of {} bytes of memory ({})",
-                                               what, bytes, offset, memory->bytes,
-                                               place_text(address))};
+    throw CallError{kInvalidValue,
+                    fmt::format("{} {} bytes at byte {} of {} bytes of memory ({})", what, bytes,
+                                offset, memory->bytes, place_text(address))};
   }
   return memory;
 }
@@ -173,7 +172,8 @@ void Gpu::fill(std::uint64_t to, std::span<const std::byte> value, std::size_t c
   const Memory* const target = find_all(to, bytes, "a memset writes");
   if (target == nullptr) {
     throw CallError{kInvalidValue, fmt::format("a memset writes {} bytes at {:#x}, which is no "
-                                               "memory of the GPU", bytes, to)};
+                                               "memory of the GPU",
+                                               bytes, to)};
   }
   std::vector<std::byte> content(bytes);
   for (std::size_t i = 0; i < bytes; ++i) {

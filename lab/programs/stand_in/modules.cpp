@@ -39,8 +39,8 @@ Type read_at(const void* address) {
 // memory of the program, which has passed its address alone.
 std::vector<CodeEntry> entries_of(const void* fatbin) {
   const auto* const bytes = static_cast<const std::byte*>(fatbin);
-  const std::size_t size = fatbin_bytes(std::span<const std::byte, kFatbinHeaderBytes>(
-      bytes, kFatbinHeaderBytes));
+  const std::size_t size =
+      fatbin_bytes(std::span<const std::byte, kFatbinHeaderBytes>(bytes, kFatbinHeaderBytes));
   if (size == 0) {
     throw CallError{kInvalidImage, "a module is neither PTX nor a fat binary"};
   }
@@ -73,16 +73,17 @@ std::string choose_ptx(const std::vector<CodeEntry>& entries, int gpu) {
   if (!ptx_targets.empty()) {
     throw CallError{kNoKernelImage,
                     fmt::format("the program carries PTX for {} alone, but the emulated GPU is "
-                                "sm_{}a; choose another one with --arch, or build with nvcc "
+                                "sm_{}a; choose another one with --target, or build with nvcc "
                                 "-gencode arch=compute_{},code=compute_{}",
                                 fmt::join(ptx_targets, ", "), gpu, gpu, gpu)};
   }
   throw CallError{
       kNoKernelImage,
-      fmt::format("the program carries machine code for {} alone, but the emulator runs PTX; build "
-                  "with nvcc -gencode arch=compute_{},code=compute_{}, and without -rdc=true",
-                  code_targets.empty() ? "no GPU" : fmt::format("{}", fmt::join(code_targets, ", ")),
-                  gpu, gpu)};
+      fmt::format(
+          "the program carries machine code for {} alone, but the emulator runs PTX; build "
+          "with nvcc -gencode arch=compute_{},code=compute_{}, and without -rdc=true",
+          code_targets.empty() ? "no GPU" : fmt::format("{}", fmt::join(code_targets, ", ")), gpu,
+          gpu)};
 }
 
 std::string ptx_of(const void* image, int gpu) {
@@ -107,8 +108,8 @@ const auto& find_named(const Handles& handles, const std::string& name, const ch
   const auto found =
       std::ranges::find_if(handles, [&](const auto& handle) { return handle.name == name; });
   if (found == handles.end()) {
-    throw CallError{kNotFound, fmt::format("the module has no {} {}", what,
-                                           emulation::plain_name(name))};
+    throw CallError{kNotFound,
+                    fmt::format("the module has no {} {}", what, emulation::plain_name(name))};
   }
   return *found;
 }

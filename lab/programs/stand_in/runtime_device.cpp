@@ -26,17 +26,15 @@ constexpr std::size_t kNameBytes = 256;
 constexpr std::size_t kTotalMemoryOffset = 288;
 
 constexpr std::array kFields = {
-    PropertyField{296, 296, 8, 8},    // sharedMemPerBlock
-    PropertyField{304, 304, 4, 12},   // regsPerBlock
-    PropertyField{308, 308, 4, 10},   // warpSize
-    PropertyField{312, 312, 8, 11},   // memPitch
-    PropertyField{320, 320, 4, 1},    // maxThreadsPerBlock
-    PropertyField{324, 324, 4, 2},    // maxThreadsDim
-    PropertyField{328, 328, 4, 3},
-    PropertyField{332, 332, 4, 4},
-    PropertyField{336, 336, 4, 5},    // maxGridSize
-    PropertyField{340, 340, 4, 6},
-    PropertyField{344, 344, 4, 7},
+    PropertyField{296, 296, 8, 8},   // sharedMemPerBlock
+    PropertyField{304, 304, 4, 12},  // regsPerBlock
+    PropertyField{308, 308, 4, 10},  // warpSize
+    PropertyField{312, 312, 8, 11},  // memPitch
+    PropertyField{320, 320, 4, 1},   // maxThreadsPerBlock
+    PropertyField{324, 324, 4, 2},   // maxThreadsDim
+    PropertyField{328, 328, 4, 3},   PropertyField{332, 332, 4, 4},
+    PropertyField{336, 336, 4, 5},  // maxGridSize
+    PropertyField{340, 340, 4, 6},   PropertyField{344, 344, 4, 7},
     PropertyField{348, -1, 4, 13},    // clockRate
     PropertyField{352, 352, 8, 9},    // totalConstMem
     PropertyField{360, 360, 4, 75},   // major
@@ -132,8 +130,12 @@ FOVEA_ENTRY cudaSetDevice(int device) {
 FOVEA_ENTRY cudaInitDevice(int device, unsigned /*device_flags*/, unsigned /*flags*/) {
   return cudaSetDevice(device);
 }
-FOVEA_ENTRY cudaChooseDevice(int* to, const void* /*properties*/) { return cudaGetDevice(to); }
-FOVEA_ENTRY cudaSetDeviceFlags(unsigned /*flags*/) { return kSuccess; }
+FOVEA_ENTRY cudaChooseDevice(int* to, const void* /*properties*/) {
+  return cudaGetDevice(to);
+}
+FOVEA_ENTRY cudaSetDeviceFlags(unsigned /*flags*/) {
+  return kSuccess;
+}
 FOVEA_ENTRY cudaGetDeviceFlags(unsigned* to) {
   return runtime_call(__func__, [&](Gpu&) { store(to, 0); });
 }
@@ -153,24 +155,36 @@ FOVEA_ENTRY cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
     store(greatest, -5);
   });
 }
-FOVEA_ENTRY cudaDeviceSetLimit(int /*limit*/, std::size_t /*value*/) { return kSuccess; }
+FOVEA_ENTRY cudaDeviceSetLimit(int /*limit*/, std::size_t /*value*/) {
+  return kSuccess;
+}
 FOVEA_ENTRY cudaDeviceGetLimit(std::size_t* to, int /*limit*/) {
   return runtime_call(__func__, [&](Gpu&) { store(to, 1U << 20U); });
 }
-FOVEA_ENTRY cudaDeviceSetCacheConfig(int /*config*/) { return kSuccess; }
+FOVEA_ENTRY cudaDeviceSetCacheConfig(int /*config*/) {
+  return kSuccess;
+}
 FOVEA_ENTRY cudaDeviceGetCacheConfig(int* to) {
   return runtime_call(__func__, [&](Gpu&) { store(to, 0); });
 }
-FOVEA_ENTRY cudaDeviceSetSharedMemConfig(int /*config*/) { return kSuccess; }
+FOVEA_ENTRY cudaDeviceSetSharedMemConfig(int /*config*/) {
+  return kSuccess;
+}
 FOVEA_ENTRY cudaDeviceGetSharedMemConfig(int* to) {
   return runtime_call(__func__, [&](Gpu&) { store(to, 1); });
 }
 FOVEA_ENTRY cudaDeviceCanAccessPeer(int* to, int /*device*/, int /*peer*/) {
   return runtime_call(__func__, [&](Gpu&) { store(to, 0); });
 }
-FOVEA_ENTRY cudaCtxResetPersistingL2Cache() { return kSuccess; }
-FOVEA_ENTRY cudaProfilerStart() { return kSuccess; }
-FOVEA_ENTRY cudaProfilerStop() { return kSuccess; }
+FOVEA_ENTRY cudaCtxResetPersistingL2Cache() {
+  return kSuccess;
+}
+FOVEA_ENTRY cudaProfilerStart() {
+  return kSuccess;
+}
+FOVEA_ENTRY cudaProfilerStop() {
+  return kSuccess;
+}
 FOVEA_ENTRY cudaDriverGetVersion(int* to) {
   return runtime_call(__func__, [&](Gpu&) { store(to, kCudaVersion); });
 }

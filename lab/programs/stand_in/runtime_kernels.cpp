@@ -41,12 +41,13 @@ emu::LaunchConfig config_of(Dim3 grid, Dim3 block, std::size_t shared_bytes) {
 }
 
 int launch(const char* function, const void* handle, const emu::LaunchConfig& config,
-           void** arguments, bool is_cooperative = false) {
+           void** arguments, const void* stream, bool is_cooperative = false) {
   return runtime_call(function, [&](Gpu& gpu) {
     gpu.launch({.function = &gpu.function(handle),
                 .config = config,
                 .arguments = arguments,
-                .is_cooperative = is_cooperative});
+                .is_cooperative = is_cooperative,
+                .stream = stream});
   });
 }
 
@@ -67,11 +68,15 @@ extern "C" [[gnu::visibility("default")]] void** __cudaRegisterFatBinary(void* d
   const std::scoped_lock lock(gpu.mutex());
   return handle_of(gpu.add_module(description));
 }
-FOVEA_ENTRY __cudaRegisterFatBinaryEnd(void** /*module*/) { return kSuccess; }
+FOVEA_ENTRY __cudaRegisterFatBinaryEnd(void** /*module*/) {
+  return kSuccess;
+}
 FOVEA_ENTRY __cudaUnregisterFatBinary(void** /*module*/) {
   return driver_call(__func__, [](Gpu& gpu) { gpu.synchronize(); });
 }
-FOVEA_ENTRY __cudaInitModule(void** /*module*/) { return 1; }
+FOVEA_ENTRY __cudaInitModule(void** /*module*/) {
+  return 1;
+}
 FOVEA_ENTRY __cudaRegisterFunction(void** module, const void* stub, char* /*host_name*/,
                                    const char* name, ...) {
   return driver_call(__func__, [&](Gpu& gpu) {
@@ -87,10 +92,9 @@ FOVEA_ENTRY __cudaRegisterVar(void** module, void* shadow, char* /*host_name*/, 
 FOVEA_ENTRY __cudaRegisterManagedVar(void** /*module*/, void** /*shadow*/, char* /*host_name*/,
                                      const char* name, ...) {
   return driver_call(__func__, [&](Gpu&) {
-    throw CallError{kNotSupported,
-                    fmt::format("{}: __managed__ variables are not supported; use "
-                                "cudaMallocManaged, or a __device__ variable",
-                                name)};
+    throw CallError{kNotSupported, fmt::format("{}: __managed__ variables are not supported; use "
+                                               "cudaMallocManaged, or a __device__ variable",
+                                               name)};
   });
 }
 
@@ -115,17 +119,16 @@ FOVEA_ENTRY __cudaPopCallConfiguration(Dim3* grid, Dim3* block, std::size_t* sha
   return kSuccess;
 }
 FOVEA_ENTRY cudaLaunchKernel(const void* function, Dim3 grid, Dim3 block, void** arguments,
-                             std::size_t shared_bytes, void* /*stream*/) {
-  return launch(__func__, function, config_of(grid, block, shared_bytes), arguments);
+                             std::size_t shared_bytes, void* stream) {
+  return launch(__func__, function, config_of(grid, block, shared_bytes), arguments, stream);
 }
 FOVEA_ENTRY __cudaLaunchKernel(const void* function, Dim3 grid, Dim3 block, void** arguments,
-                               std::size_t shared_bytes, void* /*stream*/) {
-  return launch("kernel launch", function, config_of(grid, block, shared_bytes), arguments);
+                               std::size_t shared_bytes, void* stream) {
+  return launch("kernel launch", function, config_of(grid, block, shared_bytes), arguments, stream);
 }
 FOVEA_ENTRY cudaLaunchCooperativeKernel(const void* function, Dim3 grid, Dim3 block,
-                                        void** arguments, std::size_t shared_bytes,
-                                        void* /*stream*/) {
-  return launch(__func__, function, config_of(grid, block, shared_bytes), arguments, true);
+                                        void** arguments, std::size_t shared_bytes, void* stream) {
+  return launch(__func__, function, config_of(grid, block, shared_bytes), arguments, stream, true);
 }
 FOVEA_ENTRY cudaLaunchKernelExC(const RuntimeLaunchConfig* config, const void* function,
                                 void** arguments) {
@@ -133,7 +136,8 @@ FOVEA_ENTRY cudaLaunchKernelExC(const RuntimeLaunchConfig* config, const void* f
     LaunchRequest request{
         .function = &gpu.function(function),
         .config = config_of(config->grid, config->block, config->dynamic_shared_bytes),
-        .arguments = arguments};
+        .arguments = arguments,
+        .stream = config->stream};
     apply_attributes(request, {config->attributes, config->attribute_count});
     gpu.launch(request);
   });
@@ -148,16 +152,17 @@ FOVEA_ENTRY cudaFuncGetName(const char** to, const void* function) {
   return runtime_call(__func__, [&](Gpu& gpu) { store(to, gpu.function(function).name.c_str()); });
 }
 FOVEA_ENTRY cudaFuncGetAttributes(FunctionAttributes* to, const void* function) {
-  return runtime_call(__func__, [&](Gpu& gpu) {
-    store(to, function_attributes(gpu, gpu.function(function)));
-  });
+  return runtime_call(
+      __func__, [&](Gpu& gpu) { store(to, function_attributes(gpu, gpu.function(function))); });
 }
 FOVEA_ENTRY cudaFuncSetAttribute(const void* function, int attribute, int value) {
   return runtime_call(__func__, [&](Gpu& gpu) {
     set_function_attribute(gpu, gpu.function(function), attribute, value);
   });
 }
-FOVEA_ENTRY cudaFuncSetCacheConfig(const void* /*function*/, int /*config*/) { return kSuccess; }
+FOVEA_ENTRY cudaFuncSetCacheConfig(const void* /*function*/, int /*config*/) {
+  return kSuccess;
+}
 FOVEA_ENTRY cudaFuncSetSharedMemConfig(const void* /*function*/, int /*config*/) {
   return kSuccess;
 }
@@ -167,18 +172,15 @@ FOVEA_ENTRY cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
     store(blocks, blocks_per_sm(gpu, gpu.function(function), threads, shared_bytes));
   });
 }
-FOVEA_ENTRY cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks,
-                                                                   const void* function,
-                                                                   int threads,
-                                                                   std::size_t shared_bytes,
-                                                                   unsigned /*flags*/) {
+FOVEA_ENTRY cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int* blocks, const void* function, int threads, std::size_t shared_bytes, unsigned /*flags*/) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, shared_bytes);
 }
 FOVEA_ENTRY cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, const void* function,
                                                       int blocks, int /*threads*/) {
   return runtime_call(__func__, [&](Gpu& gpu) {
-    const std::size_t used = GpuLimits::kReservedSharedBytes +
-                             gpu.info(gpu.function(function)).static_shared_bytes;
+    const std::size_t used =
+        GpuLimits::kReservedSharedBytes + gpu.info(gpu.function(function)).static_shared_bytes;
     const std::size_t share = GpuLimits::kSharedBytesPerSm / std::max(blocks, 1);
     store(bytes, share - std::min(share, used));
   });
@@ -194,9 +196,9 @@ FOVEA_ENTRY cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
     apply_attributes(request, {config->attributes, config->attribute_count});
     const auto& cluster = request.config.cluster;
     const unsigned threads = config->block.x * config->block.y * config->block.z;
-    const int blocks = GpuLimits::kSms * blocks_per_sm(gpu, gpu.function(function),
-                                                       static_cast<int>(threads),
-                                                       config->dynamic_shared_bytes);
+    const int blocks =
+        GpuLimits::kSms * blocks_per_sm(gpu, gpu.function(function), static_cast<int>(threads),
+                                        config->dynamic_shared_bytes);
     store(clusters, static_cast<unsigned>(blocks) / (cluster[0] * cluster[1] * cluster[2]));
   });
 }
@@ -210,15 +212,16 @@ FOVEA_ENTRY cudaLibraryLoadData(void** to, const void* image, ...) {
     store(to, &module);
   });
 }
-FOVEA_ENTRY cudaLibraryUnload(void* /*library*/) { return kSuccess; }
+FOVEA_ENTRY cudaLibraryUnload(void* /*library*/) {
+  return kSuccess;
+}
 FOVEA_ENTRY cudaLibraryGetKernel(void** to, Module* library, const char* name) {
   return runtime_call(__func__, [&](Gpu& gpu) {
     static_cast<void>(library->kernel(gpu, name));
     store(to, &gpu.add_function(*library, name));
   });
 }
-FOVEA_ENTRY cudaLibraryGetGlobal(void** to, std::size_t* bytes, Module* library,
-                                 const char* name) {
+FOVEA_ENTRY cudaLibraryGetGlobal(void** to, std::size_t* bytes, Module* library, const char* name) {
   return runtime_call(__func__, [&](Gpu& gpu) {
     const emu::VariableHandle& variable = library->variable(gpu, name);
     store(to, pointer_to(variable.address));

@@ -36,12 +36,12 @@ void check_direction(Gpu& gpu, const void* to, const void* from, int kind) {
       ((writes_device && target == nullptr) || (!writes_device && is_only_on_device) ||
        (reads_device && source == nullptr) || (!reads_device && comes_from_device))) {
     constexpr std::array kNames = {"HostToHost", "HostToDevice", "DeviceToHost", "DeviceToDevice"};
-    throw CallError{kInvalidValue,
-                    fmt::format("cudaMemcpy{} is asked for, but the addresses to write and read are "
-                                "of the {} and the {}",
-                                kNames.at(static_cast<std::size_t>(kind)),
-                                target == nullptr ? "host" : "device",
-                                source == nullptr ? "host" : "device")};
+    throw CallError{
+        kInvalidValue,
+        fmt::format("cudaMemcpy{} is asked for, but the addresses to write and read are "
+                    "of the {} and the {}",
+                    kNames.at(static_cast<std::size_t>(kind)),
+                    target == nullptr ? "host" : "device", source == nullptr ? "host" : "device")};
   }
 }
 
@@ -103,8 +103,7 @@ int allocate(const char* function, void** to, std::size_t bytes) {
 }
 
 int allocate_host(const char* function, void** to, std::size_t bytes, MemoryKind kind) {
-  return runtime_call(function,
-                      [&](Gpu& gpu) { store(to, gpu.allocate_on_host(bytes, kind)); });
+  return runtime_call(function, [&](Gpu& gpu) { store(to, gpu.allocate_on_host(bytes, kind)); });
 }
 
 int release(const char* function, void* address) {
@@ -288,11 +287,21 @@ FOVEA_ENTRY cudaPointerGetAttributes(PointerAttributes* to, const void* address)
 }
 
 // Hints, which change nothing: the first parameters are all that they read.
-FOVEA_ENTRY cudaMemAdvise() { return kSuccess; }
-FOVEA_ENTRY cudaMemPrefetchAsync() { return kSuccess; }
-FOVEA_ENTRY cudaStreamAttachMemAsync() { return kSuccess; }
-FOVEA_ENTRY cudaMemPoolSetAttribute() { return kSuccess; }
-FOVEA_ENTRY cudaMemPoolTrimTo() { return kSuccess; }
+FOVEA_ENTRY cudaMemAdvise() {
+  return kSuccess;
+}
+FOVEA_ENTRY cudaMemPrefetchAsync() {
+  return kSuccess;
+}
+FOVEA_ENTRY cudaStreamAttachMemAsync() {
+  return kSuccess;
+}
+FOVEA_ENTRY cudaMemPoolSetAttribute() {
+  return kSuccess;
+}
+FOVEA_ENTRY cudaMemPoolTrimTo() {
+  return kSuccess;
+}
 FOVEA_ENTRY cudaDeviceGetDefaultMemPool(void** pool, int /*device*/) {
   static char the_pool = 0;
   return runtime_call(__func__, [&](Gpu&) { store(pool, &the_pool); });

@@ -41,8 +41,7 @@ int record(const char* function, Event* event) {
 }
 
 int create_event(const char* function, Event** to) {
-  return runtime_call(function,
-                      [&](Gpu&) { store(to, new Event()); });  // NOLINT(*-owning-memory)
+  return runtime_call(function, [&](Gpu&) { store(to, new Event()); });  // NOLINT(*-owning-memory)
 }
 
 int destroy_event(const char* function, const Event* event) {
@@ -51,8 +50,7 @@ int destroy_event(const char* function, const Event* event) {
 
 int elapsed(const char* function, float* milliseconds, const Event* start, const Event* end) {
   return runtime_call(function, [&](Gpu&) {
-    store(milliseconds,
-          std::chrono::duration<float, std::milli>(end->time - start->time).count());
+    store(milliseconds, std::chrono::duration<float, std::milli>(end->time - start->time).count());
   });
 }
 
@@ -80,21 +78,30 @@ int priority_of(const Stream* stream) {
 
 }  // namespace
 
-FOVEA_ENTRY cudaStreamCreate(Stream** to) { return create_stream(__func__, to, 0, 0); }
+FOVEA_ENTRY cudaStreamCreate(Stream** to) {
+  return create_stream(__func__, to, 0, 0);
+}
 FOVEA_ENTRY cudaStreamCreateWithFlags(Stream** to, unsigned flags) {
   return create_stream(__func__, to, flags, 0);
 }
 FOVEA_ENTRY cudaStreamCreateWithPriority(Stream** to, unsigned flags, int priority) {
   return create_stream(__func__, to, flags, priority);
 }
-FOVEA_ENTRY cudaStreamDestroy(Stream* stream) { return destroy_stream(__func__, stream); }
-FOVEA_ENTRY cudaStreamSynchronize(Stream* /*stream*/) { return synchronize(__func__); }
-FOVEA_ENTRY cudaStreamQuery(Stream* /*stream*/) { return synchronize(__func__); }
+FOVEA_ENTRY cudaStreamDestroy(Stream* stream) {
+  return destroy_stream(__func__, stream);
+}
+FOVEA_ENTRY cudaStreamSynchronize(Stream* /*stream*/) {
+  return synchronize(__func__);
+}
+FOVEA_ENTRY cudaStreamQuery(Stream* /*stream*/) {
+  return synchronize(__func__);
+}
 FOVEA_ENTRY cudaStreamWaitEvent(Stream* /*stream*/, Event* /*event*/, unsigned /*flags*/) {
   return kSuccess;
 }
 FOVEA_ENTRY cudaStreamGetFlags(const Stream* stream, unsigned* flags) {
-  return runtime_call(__func__, [&](Gpu&) { store(flags, is_default(stream) ? 0 : stream->flags); });
+  return runtime_call(__func__,
+                      [&](Gpu&) { store(flags, is_default(stream) ? 0 : stream->flags); });
 }
 FOVEA_ENTRY cudaStreamGetPriority(const Stream* stream, int* priority) {
   return runtime_call(__func__, [&](Gpu&) { store(priority, priority_of(stream)); });
@@ -108,7 +115,9 @@ FOVEA_ENTRY cudaStreamGetDevice(const Stream* /*stream*/, int* device) {
 FOVEA_ENTRY cudaStreamIsCapturing(const Stream* /*stream*/, int* status) {
   return runtime_call(__func__, [&](Gpu&) { store(status, 0); });
 }
-FOVEA_ENTRY cudaStreamSetAttribute() { return kSuccess; }
+FOVEA_ENTRY cudaStreamSetAttribute() {
+  return kSuccess;
+}
 FOVEA_ENTRY cudaLaunchHostFunc(Stream* /*stream*/, HostFunction function, void* data) {
   return call_host(__func__, function, data);
 }
@@ -116,17 +125,27 @@ FOVEA_ENTRY cudaStreamAddCallback(Stream* stream, StreamCallback callback, void*
                                   unsigned /*flags*/) {
   return call_back(__func__, stream, callback, data);
 }
-FOVEA_ENTRY cudaEventCreate(Event** to) { return create_event(__func__, to); }
+FOVEA_ENTRY cudaEventCreate(Event** to) {
+  return create_event(__func__, to);
+}
 FOVEA_ENTRY cudaEventCreateWithFlags(Event** to, unsigned /*flags*/) {
   return create_event(__func__, to);
 }
-FOVEA_ENTRY cudaEventDestroy(const Event* event) { return destroy_event(__func__, event); }
-FOVEA_ENTRY cudaEventRecord(Event* event, Stream* /*stream*/) { return record(__func__, event); }
+FOVEA_ENTRY cudaEventDestroy(const Event* event) {
+  return destroy_event(__func__, event);
+}
+FOVEA_ENTRY cudaEventRecord(Event* event, Stream* /*stream*/) {
+  return record(__func__, event);
+}
 FOVEA_ENTRY cudaEventRecordWithFlags(Event* event, Stream* /*stream*/, unsigned /*flags*/) {
   return record(__func__, event);
 }
-FOVEA_ENTRY cudaEventSynchronize(const Event* /*event*/) { return synchronize(__func__); }
-FOVEA_ENTRY cudaEventQuery(const Event* /*event*/) { return synchronize(__func__); }
+FOVEA_ENTRY cudaEventSynchronize(const Event* /*event*/) {
+  return synchronize(__func__);
+}
+FOVEA_ENTRY cudaEventQuery(const Event* /*event*/) {
+  return synchronize(__func__);
+}
 FOVEA_ENTRY cudaEventElapsedTime(float* milliseconds, const Event* start, const Event* end) {
   return elapsed(__func__, milliseconds, start, end);
 }
@@ -137,9 +156,15 @@ FOVEA_ENTRY cuStreamCreate(Stream** to, unsigned flags) {
 FOVEA_ENTRY cuStreamCreateWithPriority(Stream** to, unsigned flags, int priority) {
   return create_stream(__func__, to, flags, priority);
 }
-FOVEA_ENTRY cuStreamDestroy_v2(Stream* stream) { return destroy_stream(__func__, stream); }
-FOVEA_ENTRY cuStreamSynchronize(Stream* /*stream*/) { return synchronize(__func__); }
-FOVEA_ENTRY cuStreamQuery(Stream* /*stream*/) { return synchronize(__func__); }
+FOVEA_ENTRY cuStreamDestroy_v2(Stream* stream) {
+  return destroy_stream(__func__, stream);
+}
+FOVEA_ENTRY cuStreamSynchronize(Stream* /*stream*/) {
+  return synchronize(__func__);
+}
+FOVEA_ENTRY cuStreamQuery(Stream* /*stream*/) {
+  return synchronize(__func__);
+}
 FOVEA_ENTRY cuStreamWaitEvent(Stream* /*stream*/, Event* /*event*/, unsigned /*flags*/) {
   return kSuccess;
 }
@@ -159,11 +184,21 @@ FOVEA_ENTRY cuStreamAddCallback(Stream* stream, StreamCallback callback, void* d
                                 unsigned /*flags*/) {
   return call_back(__func__, stream, callback, data);
 }
-FOVEA_ENTRY cuEventCreate(Event** to, unsigned /*flags*/) { return create_event(__func__, to); }
-FOVEA_ENTRY cuEventDestroy_v2(const Event* event) { return destroy_event(__func__, event); }
-FOVEA_ENTRY cuEventRecord(Event* event, Stream* /*stream*/) { return record(__func__, event); }
-FOVEA_ENTRY cuEventSynchronize(const Event* /*event*/) { return synchronize(__func__); }
-FOVEA_ENTRY cuEventQuery(const Event* /*event*/) { return synchronize(__func__); }
+FOVEA_ENTRY cuEventCreate(Event** to, unsigned /*flags*/) {
+  return create_event(__func__, to);
+}
+FOVEA_ENTRY cuEventDestroy_v2(const Event* event) {
+  return destroy_event(__func__, event);
+}
+FOVEA_ENTRY cuEventRecord(Event* event, Stream* /*stream*/) {
+  return record(__func__, event);
+}
+FOVEA_ENTRY cuEventSynchronize(const Event* /*event*/) {
+  return synchronize(__func__);
+}
+FOVEA_ENTRY cuEventQuery(const Event* /*event*/) {
+  return synchronize(__func__);
+}
 FOVEA_ENTRY cuEventElapsedTime(float* milliseconds, const Event* start, const Event* end) {
   return elapsed(__func__, milliseconds, start, end);
 }

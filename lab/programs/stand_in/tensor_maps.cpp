@@ -12,7 +12,7 @@
 namespace fovea::programs {
 namespace {
 
-// By the driver's numbers.
+// Element types and swizzles, in the order of the driver's numbers.
 constexpr std::array kTypes = {emu::TensorMapType::kU8,  emu::TensorMapType::kU16,
                                emu::TensorMapType::kU32, emu::TensorMapType::kS32,
                                emu::TensorMapType::kU64, emu::TensorMapType::kS64,
@@ -43,18 +43,18 @@ FOVEA_ENTRY cuTensorMapEncodeTiled(void* to, int type, std::uint32_t rank, void*
                                                  to, kAlignment)};
     }
     if (rank == 0 || rank > kMaxRank) {
-      throw CallError{kInvalidValue, fmt::format("a map of {} dimensions; expected 1 to {}", rank,
-                                                 kMaxRank)};
+      throw CallError{kInvalidValue,
+                      fmt::format("a map of {} dimensions; expected 1 to {}", rank, kMaxRank)};
     }
     if (interleave != 0) {
       throw CallError{kNotSupported, "interleaved tensor maps are not supported"};
     }
-    emu::TensorMapDesc desc{.type = look_up(kTypes, type, "element type of tensor maps"),
-                            .rank = static_cast<int>(rank),
-                            .address = number_of(address),
-                            .swizzle = look_up(kSwizzles, swizzle, "swizzle of tensor maps"),
-                            .fill = fill == 0 ? emu::TensorMapFill::kZero
-                                              : emu::TensorMapFill::kNan};
+    emu::TensorMapDesc desc{
+        .type = look_up(kTypes, type, "element type of tensor maps"),
+        .rank = static_cast<int>(rank),
+        .address = number_of(address),
+        .swizzle = look_up(kSwizzles, swizzle, "swizzle of tensor maps"),
+        .fill = fill == 0 ? emu::TensorMapFill::kZero : emu::TensorMapFill::kNan};
     std::copy_n(dims, rank, desc.dims.begin());
     std::copy_n(strides, rank - 1, desc.strides.begin());
     std::copy_n(box, rank, desc.box.begin());

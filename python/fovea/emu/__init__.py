@@ -96,12 +96,12 @@ def run_launches(
         path.write_text(json.dumps(file.json(launches)))
         words = ["--launch", str(path), "--schedules", str(schedules), "--seed", str(seed)]
         words += ["--threads", str(threads)] if threads else []
-        document = _emulate(ptx, folder, [*words, *(f"--{name}" for name in allow), *options])
+        result = _emulate(ptx, folder, [*words, *(f"--{name}" for name in allow), *options])
         file.read_results()
-    found = document["found"]
-    ran, operations = document["schedules_run"], document["operations"]
+    found = result["found"]
+    ran, operations = result["schedules_run"], result["operations"]
     assert isinstance(found, list) and isinstance(ran, int) and isinstance(operations, int)
-    findings = [finding(one, schedule["seed"]) for schedule in found for one in schedule["findings"]]
+    findings = [finding(document, schedule["seed"]) for schedule in found for document in schedule["findings"]]
     return Report(tuple(findings), ran, operations)
 
 

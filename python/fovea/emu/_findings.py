@@ -41,7 +41,7 @@ class Finding(Access):
 
     Attributes:
         kind: such as "race", "out of bounds" or "deadlock": docs/emulator.md lists them.
-        message: what is wrong, with addresses and values.
+        message: what is wrong, with addresses and values, and the element of an array.
         lanes: mask of the lanes of the warp.
         seed: the schedule that has it; the same seed runs it again.
         other: of a race, the access before this one; else None.
@@ -76,7 +76,7 @@ def finding(json: Mapping[str, Any], seed: int) -> Finding:
     return Finding(
         **_access(json),
         kind=json["kind"],
-        message=json["message"],
+        message=json["message"] + (f" ({json['place']})" if json.get("place") else ""),
         lanes=json["lanes"],
         seed=seed,
         other=None if other is None else Access(**_access(other)),

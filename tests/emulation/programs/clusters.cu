@@ -98,6 +98,7 @@ int main() {
   };
   std::printf("%d %d %d\n", found, make(reinterpret_cast<char*>(matrix) + 4), make(matrix));
   load_box<<<1, 64>>>(map, box);
-  std::printf("%d %.0f %.0f\n", cudaDeviceSynchronize(), box[0], box[63]);
+  const cudaError_t result = cudaDeviceSynchronize();
+  std::printf("%d %.0f %.0f\n", result, box[0], box[63]);
   return 0;
 }

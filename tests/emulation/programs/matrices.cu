@@ -62,7 +62,8 @@ int main() {
   }
   std::vector<float> result(kRows * kN);
   if (!check(cudaMallocPitch(&from, &pitch, kN * 4, kRows)) ||
-      !check(cudaMemcpy2D(from, pitch, host.data(), kN * 4, kN * 4, kRows, cudaMemcpyHostToDevice)) ||
+      !check(
+          cudaMemcpy2D(from, pitch, host.data(), kN * 4, kN * 4, kRows, cudaMemcpyHostToDevice)) ||
       !check(cudaMalloc(&packed, kRows * kN * 4)) || !check(cudaMalloc(&to, kRows * kN * 4)) ||
       !check(cudaMemcpy2D(packed, kN * 4, from, pitch, kN * 4, kRows, cudaMemcpyDeviceToDevice))) {
     return 3;

@@ -62,7 +62,8 @@ int main() {
   for (const float value : c) {
     sum += value;
   }
-  std::printf("%.0f %d %d %s\n", sum, count, milliseconds > 0, cudaGetErrorName(cudaGetLastError()));
+  std::printf("%.0f %d %d %s\n", sum, count, milliseconds > 0,
+              cudaGetErrorName(cudaGetLastError()));
   cudaFree(da);
   cudaFree(db);
   cudaFreeAsync(dc, nullptr);

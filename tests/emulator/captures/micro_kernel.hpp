@@ -75,7 +75,15 @@ Record record_of(const MicroKernel& kernel, std::uint64_t identity,
 /// All of them, the same ones every time.
 std::vector<MicroKernel> all_micro_kernels();
 
+/// Kernels that no card has run yet: only their models say what they compute.
+std::vector<MicroKernel> modelled_micro_kernels();
+
 using MicroKernels = std::vector<MicroKernel>;
+void add_rounded_floats(MicroKernels& to);
+void add_halves(MicroKernels& to);
+void add_wider_integers(MicroKernels& to);
+void add_videos(MicroKernels& to);
+void add_rounded_conversions(MicroKernels& to);
 void add_integers(MicroKernels& to);
 void add_floats(MicroKernels& to);
 void add_comparisons(MicroKernels& to);

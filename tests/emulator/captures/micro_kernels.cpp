@@ -69,4 +69,13 @@ std::vector<MicroKernel> all_micro_kernels() {
   return all;
 }
 
+std::vector<MicroKernel> modelled_micro_kernels() {
+  MicroKernels all;
+  for (const auto add : {&add_rounded_floats, &add_halves, &add_wider_integers, &add_videos,
+                         &add_rounded_conversions}) {
+    add(all);
+  }
+  return all;
+}
+
 }  // namespace captures

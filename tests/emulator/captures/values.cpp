@@ -176,6 +176,21 @@ std::vector<std::uint64_t> moderate_floats(std::size_t count, int /*bits*/, Posi
                       return value;
                     });
 }
+std::vector<std::uint64_t> doubles(std::size_t count, int /*bits*/, Position position,
+                                   std::uint64_t seed) {
+  return with_edges(count, float_edges(11, 52), position, seed,
+                    [](Random& random) { return random_float(random, 11, 52, 12); });
+}
+std::vector<std::uint64_t> halves(std::size_t count, int /*bits*/, Position position,
+                                  std::uint64_t seed) {
+  return with_edges(count, float_edges(5, 10), position, seed,
+                    [](Random& random) { return random_float(random, 5, 10, 6); });
+}
+std::vector<std::uint64_t> bfloats(std::size_t count, int /*bits*/, Position position,
+                                   std::uint64_t seed) {
+  return with_edges(count, float_edges(8, 7), position, seed,
+                    [](Random& random) { return random_float(random, 8, 7, 6); });
+}
 std::vector<std::uint64_t> half_pairs(std::size_t count, int /*bits*/, Position position,
                                       std::uint64_t seed) {
   return pairs(count, position, seed, 5, 10);

@@ -71,6 +71,12 @@ std::vector<std::uint64_t> floats(std::size_t count, int bits, Position position
 /// Floats of every size that is no power of the exponent's ends: for sin, cos, ex2.
 std::vector<std::uint64_t> moderate_floats(std::size_t count, int bits, Position position,
                                            std::uint64_t seed);
+std::vector<std::uint64_t> doubles(std::size_t count, int bits, Position position,
+                                   std::uint64_t seed);
+std::vector<std::uint64_t> halves(std::size_t count, int bits, Position position,
+                                  std::uint64_t seed);
+std::vector<std::uint64_t> bfloats(std::size_t count, int bits, Position position,
+                                   std::uint64_t seed);
 std::vector<std::uint64_t> half_pairs(std::size_t count, int bits, Position position,
                                       std::uint64_t seed);
 std::vector<std::uint64_t> bfloat_pairs(std::size_t count, int bits, Position position,

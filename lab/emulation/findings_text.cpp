@@ -1,0 +1,192 @@
+// Findings for other programs: lines as compilers print them, and SARIF 2.1.0.
+#include "lab/emulation/findings_text.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace fovea::emulation {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kInlined = " (inlined at ";
+constexpr std::string_view kMismatch = "mismatch";
+
+SourceLine parse_place(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  SourceLine place;
+  if (colon != std::string_view::npos) {
+    const std::string_view digits = text.substr(colon + 1);
+    place.file = text.substr(0, colon);
+    std::from_chars(digits.data(), digits.data() + digits.size(), place.line);
+  }
+  return place;
+}
+
+// Returns the reference of a file: absolute names as file:// with special characters encoded.
+std::string uri_of(const std::string& file) {
+  std::string uri = file.starts_with('/') ? "file://" : "";
+  for (const char c : file) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool is_plain = std::isalnum(byte) != 0 || std::string_view("/-._~").find(c) != std::string_view::npos;
+    uri += is_plain ? std::string(1, c) : fmt::format("%{:02X}", byte);
+  }
+  return uri;
+}
+
+Json location(const SourceLine& place, const std::string& kernel, const std::string& message) {
+  Json json = {{"physicalLocation",
+                {{"artifactLocation", {{"uri", uri_of(place.file)}}},
+                 {"region", {{"startLine", std::max(place.line, 1)}}}}}};
+  if (!kernel.empty()) {
+    json["logicalLocations"] = Json::array({{{"name", kernel}, {"kind", "function"}}});
+  }
+  if (!message.empty()) {
+    json["message"] = {{"text", message}};
+  }
+  return json;
+}
+
+std::string rule_id(std::string_view kind) {
+  std::string id(kind);
+  std::ranges::replace(id, ' ', '-');
+  return id;
+}
+
+std::string message_of(const emu::Finding& finding) {
+  return finding.place.empty() ? fmt::format("{}: {}", finding.instruction, finding.message)
+                               : fmt::format("{}: {} ({})", finding.instruction, finding.message,
+                                             finding.place);
+}
+
+std::string message_of(const emu::EarlierAccess& other) {
+  return fmt::format("earlier access: {} in warp {} of block {},{},{}", other.instruction,
+                     other.warp, other.block[0], other.block[1], other.block[2]);
+}
+
+Json result_of(const emu::Finding& finding, const std::string& ptx) {
+  const std::vector<SourceLine> places = source_lines(finding.source, ptx, finding.line);
+  Json related = Json::array();
+  if (finding.other) {
+    related.push_back(
+        location(source_lines(finding.other->source, ptx, finding.other->line).front(),
+                 finding.other->kernel, message_of(*finding.other)));
+  }
+  if (places.size() > 1) {
+    related.push_back(location(places[1], finding.kernel, "inlined here"));
+  }
+  if (!finding.source.empty()) {
+    related.push_back(location({ptx, finding.line}, finding.kernel, "the instruction"));
+  }
+  for (std::size_t i = 0; i < related.size(); ++i) {
+    related[i]["id"] = i + 1;
+  }
+  return {{"ruleId", rule_id(emu::name_of(finding.kind))},
+          {"level", "error"},
+          {"message", {{"text", message_of(finding)}}},
+          {"locations", Json::array({location(places.front(), finding.kernel, "")})},
+          {"relatedLocations", std::move(related)},
+          {"properties",
+           {{"place", finding.place},
+            {"instruction", finding.instruction},
+            {"block", finding.block},
+            {"warp", finding.warp},
+            {"lanes", finding.lanes},
+            {"count", finding.count}}}};
+}
+
+Json result_of(const Mismatch& mismatch, const std::string& ptx) {
+  return {{"ruleId", kMismatch},
+          {"level", "error"},
+          {"message", {{"text", mismatch.text()}}},
+          {"locations", Json::array({location({ptx, 1}, "", "")})},
+          {"properties", {{"place", mismatch.buffer + mismatch.index}}}};
+}
+
+}  // namespace
+
+std::vector<SourceLine> source_lines(std::string_view source, const std::string& ptx, int line) {
+  if (source.empty()) {
+    return {{ptx, line}};
+  }
+  const std::size_t inlined = source.find(kInlined);
+  std::vector<SourceLine> places = {parse_place(source.substr(0, inlined))};
+  if (inlined != std::string_view::npos) {
+    std::string_view caller = source.substr(inlined + kInlined.size());
+    caller.remove_suffix(1);
+    places.push_back(parse_place(caller));
+  }
+  return places;
+}
+
+std::vector<std::string> compiler_lines(const emu::Finding& finding, const std::string& ptx) {
+  const std::vector<SourceLine> places = source_lines(finding.source, ptx, finding.line);
+  std::vector<std::string> lines = {
+      fmt::format("{}:{}: error: {} in {} [{}]", places[0].file, places[0].line,
+                  message_of(finding), finding.kernel, rule_id(emu::name_of(finding.kind)))};
+  if (finding.other) {
+    const SourceLine other =
+        source_lines(finding.other->source, ptx, finding.other->line).front();
+    lines.push_back(
+        fmt::format("{}:{}: note: {}", other.file, other.line, message_of(*finding.other)));
+  }
+  if (places.size() > 1) {
+    lines.push_back(fmt::format("{}:{}: note: inlined here", places[1].file, places[1].line));
+  }
+  if (!finding.source.empty()) {
+    lines.push_back(fmt::format("{}:{}: note: the instruction", ptx, finding.line));
+  }
+  return lines;
+}
+
+std::vector<std::string> compiler_lines(const Mismatch& mismatch, const std::string& ptx) {
+  return {fmt::format("{}:1: error: {} [{}]", ptx, mismatch.text(), kMismatch)};
+}
+
+Json sarif_log(std::span<const Outcome> outcomes, const std::filesystem::path& ptx,
+               std::string_view version) {
+  Json results = Json::array();
+  std::set<std::string> rules;
+  std::set<std::tuple<emu::FindingKind, int, int, std::string>> known_findings;
+  std::set<std::string> known_buffers;
+  const auto add = [&](Json result, std::uint64_t seed) {
+    rules.insert(result["ruleId"].get<std::string>());
+    result["properties"]["seed"] = seed;
+    results.push_back(std::move(result));
+  };
+  for (const Outcome& outcome : outcomes) {
+    for (const emu::Finding& finding : outcome.report.findings) {
+      const int other = finding.other ? finding.other->line : 0;
+      if (known_findings.emplace(finding.kind, finding.line, other, finding.kernel).second) {
+        add(result_of(finding, ptx.native()), outcome.seed);
+      }
+    }
+    for (const Mismatch& mismatch : outcome.mismatches) {
+      if (known_buffers.insert(mismatch.buffer).second) {
+        add(result_of(mismatch, ptx.native()), outcome.seed);
+      }
+    }
+  }
+  Json rule_list = Json::array();
+  for (const std::string& rule : rules) {
+    std::string text = rule;
+    std::ranges::replace(text, '-', ' ');
+    rule_list.push_back({{"id", rule}, {"shortDescription", {{"text", text}}}});
+  }
+  return {{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+          {"version", "2.1.0"},
+          {"runs", Json::array({{{"tool",
+                                  {{"driver",
+                                    {{"name", "fovea emulate"},
+                                     {"version", version},
+                                     {"rules", std::move(rule_list)}}}}},
+                                 {"results", std::move(results)}}})}};
+}
+
+}  // namespace fovea::emulation

@@ -1,0 +1,95 @@
+"""`fovea emulate`: findings as compilers print them and in SARIF, and the names that they have."""
+
+import json
+import re
+
+import pytest
+
+# Thread i writes element i of `tile` and reads another one's, at two lines of a source that is inlined.
+SOURCE_LINES = """
+.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry _Z4sumsILi4EEvPj(.param .u64 to)
+{
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<4>;
+  .shared .align 4 .b8 _ZZ4sumsILi4EEvPjE4tile[512];
+  .loc 1 10 3
+  ld.param.u64 %rd1, [to];
+  mov.u32 %r1, %tid.x;
+  shl.b32 %r2, %r1, 2;
+  mov.u32 %r3, _ZZ4sumsILi4EEvPjE4tile;
+  add.s32 %r4, %r3, %r2;
+  .loc 1 12 5
+  st.shared.u32 [%r4], %r1;
+  .loc 1 14 5
+  ld.shared.u32 %r7, [_ZZ4sumsILi4EEvPjE4tile+508];
+  mul.wide.u32 %rd2, %r1, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  .loc 1 15 5
+  st.global.u32 [%rd3], %r7;
+  ret;
+}
+.file 1 "/code/my kernels/sums.cu"
+"""
+LAUNCH = {
+    "buffers": {"x": {"type": "u32", "shape": [8, 16], "compare": {"iota": {"start": 0}}}},
+    "launch": {"kernel": "sums", "grid": 1, "block": 128, "arguments": [{"buffer": "x"}]},
+}
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "sums.ptx").write_text(SOURCE_LINES)
+    (tmp_path / "launch.json").write_text(json.dumps(LAUNCH))
+    return ["emulate", "sums.ptx", "--launch", "launch.json"]
+
+
+def test_findings_are_printed_as_compilers_do(run_fovea, files, tmp_path):
+    done = run_fovea(*files, "--format", "gnu", code=1, cwd=tmp_path)
+    lines = done.stdout.splitlines()
+    errors = [line for line in lines if re.match(r"/code/my kernels/sums\.cu:1[24]: error: .*\[race\]$", line)]
+    assert errors and "tile[127]" in errors[0] and "sums<4>" in errors[0]
+    notes = [line for line in lines if re.match(r"/code/my kernels/sums\.cu:1[24]: note: earlier access: ", line)]
+    assert len(notes) == len(errors)
+    assert any(line.startswith("sums.ptx:1: error: buffer x: ") and line.endswith("[mismatch]") for line in lines)
+
+
+def test_findings_are_written_as_sarif(run_fovea, files, tmp_path):
+    run_fovea(*files, "--schedules", "5", "--all", "--sarif", "out.sarif", code=1, cwd=tmp_path)
+    log = json.loads((tmp_path / "out.sarif").read_text())
+    assert log["version"] == "2.1.0" and log["$schema"].endswith("sarif-2.1.0.json")
+    (run,) = log["runs"]
+    rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    results = run["results"]
+    assert rules == {"race", "mismatch"} == {result["ruleId"] for result in results}
+    races = [result for result in results if result["ruleId"] == "race"]
+    assert len(races) <= 2  # of the same two lines, whichever came first
+    for race in races:
+        (place,) = race["locations"]
+        other = race["relatedLocations"][0]
+        lines = {at["physicalLocation"]["region"]["startLine"] for at in (place, other)}
+        assert lines == {12, 14}
+        for at in (place, other):
+            assert at["physicalLocation"]["artifactLocation"]["uri"] == "file:///code/my%20kernels/sums.cu"
+            assert at["logicalLocations"][0]["name"] == "void sums<4>(unsigned int*)"
+        assert race["level"] == "error" and race["properties"]["place"] == "tile[127]"
+    # It may be replaced, and what is clean has no results.
+    run_fovea(*files, "--no-races", "--sarif", "out.sarif", code=1, cwd=tmp_path)
+    launch = {**LAUNCH, "buffers": {"x": {"type": "u32", "shape": [8, 16]}}}
+    (tmp_path / "launch.json").write_text(json.dumps(launch))
+    run_fovea(*files, "--no-races", "--unwritten-stores", "--sarif", "out.sarif", cwd=tmp_path)
+    assert json.loads((tmp_path / "out.sarif").read_text())["runs"][0]["results"] == []
+
+
+def test_json_has_the_names_of_places_and_kernels(emulate):
+    report = emulate(SOURCE_LINES, LAUNCH, code=1)
+    race = report["found"][0]["findings"][0]
+    assert race["place"] == "tile[127]"
+    assert race["kernel"] == race["other"]["kernel"] == "void sums<4>(unsigned int*)"
+    assert {race["source"], race["other"]["source"]} == {f"/code/my kernels/sums.cu:{line}" for line in (12, 14)}
+    unwritten = SOURCE_LINES.replace("st.shared.u32 [%r4], %r1;", "")
+    (finding,) = (each for each in emulate(unwritten, LAUNCH, code=1)["found"][0]["findings"] if "buffer" not in each)
+    assert finding["kind"] == "uninitialised" and re.fullmatch(r"x\[[0246], 0\]", finding["place"])
+    assert finding["count"] == 128
