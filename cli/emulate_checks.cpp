@@ -76,8 +76,7 @@ emu::FindingKind parse_kind(const std::string& option, const std::string& name) 
 
 emu::IgnoredFinding parse_ignored(const std::string& option) {
   const std::size_t at = option.find('@');
-  emu::IgnoredFinding ignored{.kind =
-                                  parse_kind(io::printable(option), option.substr(0, at))};
+  emu::IgnoredFinding ignored{.kind = parse_kind(io::printable(option), option.substr(0, at))};
   if (at == std::string::npos) {
     return ignored;
   }

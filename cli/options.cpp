@@ -25,7 +25,6 @@ namespace {
 constexpr std::string_view kCommandWithProgram = "emulate";
 std::vector<std::string> g_words_after_dashes;
 
-
 constexpr const char* kNoVariable = "-";
 constexpr std::int64_t kMaxBatchSize = 65536;
 constexpr const char* kBatchSizeHelp = "Images per batch (0: chosen for the device)";

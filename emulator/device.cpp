@@ -405,9 +405,8 @@ std::size_t Device::host_bytes_of_run(std::span<const Launch> launches,
 Report Device::run(std::span<const Launch> launches, const RunOptions& options) {
   std::mt19937_64 random(options.seed);
   std::deque<Grid> grids;
-  const bool orders_clusters = std::ranges::any_of(launches, [](const Launch& launch) {
-    return program_of(launch.kernel).orders_clusters;
-  });
+  const bool orders_clusters = std::ranges::any_of(
+      launches, [](const Launch& launch) { return program_of(launch.kernel).orders_clusters; });
   races::RunRaces races({.tensor_fences = options.check_tensor_fences,
                          .init_fences = options.check_init_fences,
                          .ordered_ends = options.check_relaxed_ends,

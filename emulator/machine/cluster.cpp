@@ -1,13 +1,13 @@
 // A cluster of blocks that can access each other's shared memory, and their asynchronous work.
 #include "emulator/machine/cluster.hpp"
 
-#include "emulator/machine/finding_log.hpp"
-
 #include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "emulator/machine/finding_log.hpp"
 
 namespace emu {
 
@@ -66,17 +66,17 @@ void Cluster::check_end(Block& block) const {
   const auto end = races_->end_of_block(block.rank(), grid_.checks_last_stores);
   const auto report = [&](const races::Access& access) {
     EarlierAccess earlier = earlier_access(*grid_.races, access);
-    grid_.findings->add({
-        .kind = FindingKind::kLifetime,
-        .message = fmt::format("block ({}) ends, and no synchronisation orders this access to its "
-                               "shared memory before that",
-                               fmt::join(block.index(), ",")),
-        .kernel = std::move(earlier.kernel),
-        .instruction = std::move(earlier.instruction),
-        .line = earlier.line,
-        .source = std::move(earlier.source),
-        .block = earlier.block,
-        .warp = earlier.warp});
+    grid_.findings->add(
+        {.kind = FindingKind::kLifetime,
+         .message = fmt::format("block ({}) ends, and no synchronisation orders this access to its "
+                                "shared memory before that",
+                                fmt::join(block.index(), ",")),
+         .kernel = std::move(earlier.kernel),
+         .instruction = std::move(earlier.instruction),
+         .line = earlier.line,
+         .source = std::move(earlier.source),
+         .block = earlier.block,
+         .warp = earlier.warp});
   };
   const races::LaneLookup lanes = block.lane_lookup();
   races::View view = end.view();

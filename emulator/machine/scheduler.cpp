@@ -13,10 +13,10 @@
 namespace emu {
 namespace {
 
-constexpr std::uint64_t kMaxTurn = 64;   // maximum number of operations of a warp per turn
-constexpr int kMaxUndelayedTurn = 1024;  // the same, where warps are not delayed
+constexpr std::uint64_t kMaxTurn = 64;           // maximum number of operations of a warp per turn
+constexpr int kMaxUndelayedTurn = 1024;          // the same, where warps are not delayed
 constexpr std::uint32_t kMaxDelayedTurns = 256;  // the same for turns before delayed work runs
-constexpr std::uint64_t kMaxDelay = 12;  // maximum number of turns before a block starts
+constexpr std::uint64_t kMaxDelay = 12;          // maximum number of turns before a block starts
 
 std::string wait_text(const Split& split, Warp& warp) {
   Block& block = warp.block();
@@ -31,8 +31,8 @@ std::string wait_text(const Split& split, Warp& warp) {
     case WaitFor::kMbarrier: {
       const Block& owner = block.cluster().blocks()[split.wait_detail >> kRankShift];
       const auto mbarrier = owner.mbarriers.find(split.wait_detail & ((1U << kRankShift) - 1));
-      const std::string name = shared_variable_name(
-          *block.grid().program, split.wait_detail & ((1U << kRankShift) - 1));
+      const std::string name =
+          shared_variable_name(*block.grid().program, split.wait_detail & ((1U << kRankShift) - 1));
       return fmt::format(
           ", waits at the mbarrier {:#x}{}: {}", split.wait_detail,
           name.empty() ? "" : " (" + name + ")",

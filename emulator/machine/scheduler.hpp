@@ -48,7 +48,7 @@ class Scheduler {
   bool has_delayed_block_ = false;  // a resident block has not started yet
   const Warp* starved_warp_ = nullptr;
   std::uint32_t delayed_turns_ = 0;  // turns since asynchronous work last had to run
-  std::size_t first_running_ = 0;  // index of the first running grid
+  std::size_t first_running_ = 0;    // index of the first running grid
 };
 
 }  // namespace emu

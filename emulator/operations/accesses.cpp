@@ -71,7 +71,7 @@ std::string conflict_message(const Warp& warp, const races::Conflict& conflict, 
 }  // namespace
 
 void report_conflict(const Warp& warp, const Op& op, Lanes lanes, const races::Conflict& conflict,
-                      bool is_write, const std::string& where, std::uint64_t global,
+                     bool is_write, const std::string& where, std::uint64_t global,
                      std::string place) {
   const FindingKind kind =
       conflict.kind == races::ConflictKind::kNoProxyFence    ? FindingKind::kNoProxyFence
@@ -104,8 +104,8 @@ void check_shared(const Warp& warp, const Op& op, Lanes lanes, const races::View
   }
   if (conflict.has_value()) {
     report_conflict(warp, op, lanes, *conflict, is_write,
-                    fmt::format("shared memory at {:#x}", block.shared_base() + conflict->offset), 0,
-                    place_name(warp, op, conflict->offset));
+                    fmt::format("shared memory at {:#x}", block.shared_base() + conflict->offset),
+                    0, place_name(warp, op, conflict->offset));
   }
 }
 
@@ -137,8 +137,8 @@ void check_global(const Warp& warp, const Op& op, Lanes lanes, const races::View
                                  : allocation.shadow.read(view, offset, bytes);
   if (conflict.has_value()) {
     report_conflict(warp, op, lanes, *conflict, is_write,
-                     fmt::format("global memory at {:#x}", allocation.address + conflict->offset),
-                     allocation.address + conflict->offset);
+                    fmt::format("global memory at {:#x}", allocation.address + conflict->offset),
+                    allocation.address + conflict->offset);
   }
 }
 
@@ -171,8 +171,8 @@ void Accesses::check_copy_write() {
 void Accesses::settle(const races::Access& access) const {
   for (std::size_t i = 0; i < count_; ++i) {
     const Range& range = ranges_.at(i);
-    range.block->shadow.settle(access, static_cast<std::uint64_t>(range.first - range.block->shared.data()),
-                               range.bytes);
+    range.block->shadow.settle(
+        access, static_cast<std::uint64_t>(range.first - range.block->shared.data()), range.bytes);
   }
 }
 
@@ -209,7 +209,8 @@ void LaneAccesses::record(int lane, const Memory& memory, std::size_t bytes, boo
   }
   races::LaneShadow& shadow = bytes >= 4 ? block_->lane_shadow : block_->byte_lane_shadow;
   shadow.record(warp_.intervals(), lane, operation_, is_write,
-                static_cast<std::uint64_t>(memory.bytes - block_->shared.data()), bytes, is_strong_);
+                static_cast<std::uint64_t>(memory.bytes - block_->shared.data()), bytes,
+                is_strong_);
 }
 
 // Tries each word that the bytes touch. Locations are made for what releases something alone.
@@ -221,8 +222,7 @@ void order_strong_access(Warp& warp, const Memory& memory, std::size_t bytes,
   }
   races::Locations& locations =
       memory.block != nullptr ? memory.block->locations : memory.allocation->locations;
-  const bool makes_locations =
-      is_write && (access.releases || races->has_fences(warp.actor()));
+  const bool makes_locations = is_write && (access.releases || races->has_fences(warp.actor()));
   if (!makes_locations && locations.is_empty()) {
     return;
   }

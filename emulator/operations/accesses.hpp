@@ -45,8 +45,9 @@ class Accesses {
     ranges_[count_++] = {memory.bytes, bytes, memory.block, memory.allocation};
   }
 
-  /// Check the collected bytes as reads or writes by the warp itself, of a scope if they are strong.
-  /// Each function reports an earlier access by another actor that is unordered with one of them.
+  /// Check the collected bytes as reads or writes by the warp itself, of a scope if they are
+  /// strong. Each function reports an earlier access by another actor that is unordered with one of
+  /// them.
   void check_read(bool is_read_only = false, races::Scope scope = races::Scope::kNone);
   void check_write(races::Scope scope = races::Scope::kNone);
   /// Check the source and the destination of a cp.async. After the wait, settle() turns the
@@ -173,9 +174,8 @@ void report_differing_lanes(const Warp& warp, const Op& op, Lanes lanes);
 /// Reports an access that is unordered with an earlier one. `where` names the
 /// place, such as "shared memory at 0x400"; `global` is the address if it is in global memory, or
 /// 0; `place` names the element in shared memory.
-void report_conflict(const Warp& warp, const Op& op, Lanes lanes,
-                                   const races::Conflict& conflict, bool is_write,
-                                   const std::string& where, std::uint64_t global = 0,
+void report_conflict(const Warp& warp, const Op& op, Lanes lanes, const races::Conflict& conflict,
+                     bool is_write, const std::string& where, std::uint64_t global = 0,
                      std::string place = {});
 
 }  // namespace emu

@@ -94,7 +94,8 @@ AtomicCode float_code(Type type, Atomic operation) {
   }
   switch (type) {
     case Type::kF32:
-      return is_add ? AtomicCode{.shared = &add_single<false>, .global = &add_single<true>} : AtomicCode{};
+      return is_add ? AtomicCode{.shared = &add_single<false>, .global = &add_single<true>}
+                    : AtomicCode{};
     case Type::kF64:
       return is_add ? same(&add_double) : AtomicCode{};
     case Type::kF16:

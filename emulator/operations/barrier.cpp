@@ -20,7 +20,7 @@ enum class Reduction : std::uint8_t { kNone, kCount, kAnd, kOr };
 // Slots: the barrier's number, the number of threads (optional), the result and the predicate of
 // bar.red.
 struct BlockBarrier {
-  bool waits = false;  // bar.sync waits; bar.arrive does not
+  bool waits = false;      // bar.sync waits; bar.arrive does not
   bool is_aligned = true;  // all lanes of a warp run it together
   Reduction reduction = Reduction::kNone;
   bool is_negated = false;  // the predicate is negated

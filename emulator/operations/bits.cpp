@@ -50,8 +50,8 @@ Outcome run_predicates(Warp& warp, const Op& op, Lanes lanes) {
     const Lanes known_b = b & warp.valid(op.slots[2]);
     // A lane is initialised where its result is the same for either value of what is not.
     const Lanes low = F{}(known_a, known_b);
-    const Lanes differs = (low ^ F{}(all_a, all_b)) | (low ^ F{}(known_a, all_b)) |
-                          (low ^ F{}(all_a, known_b));
+    const Lanes differs =
+        (low ^ F{}(all_a, all_b)) | (low ^ F{}(known_a, all_b)) | (low ^ F{}(all_a, known_b));
     warp.write_predicate(op.slots[0], F{}(a, b), lanes, ~differs);
   }
   return Outcome::kDone;

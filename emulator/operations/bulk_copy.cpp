@@ -98,9 +98,9 @@ bool BulkLoad::step(std::mt19937_64& random) {
 bool BulkLoad::needs(const Block& block) const {
   return (&block == copy_.source && !remaining_.empty()) ||
          std::ranges::any_of(targets_, [&](const Target& target) {
-    return (&target.block == &block && target.remaining > 0) ||
-           (&target.counter == &block && (target.remaining > 0 || target.uncounted > 0));
-  });
+           return (&target.block == &block && target.remaining > 0) ||
+                  (&target.counter == &block && (target.remaining > 0 || target.uncounted > 0));
+         });
 }
 
 void BulkLoad::write_piece(Target& target, std::size_t number) {

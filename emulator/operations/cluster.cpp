@@ -59,9 +59,8 @@ Outcome run_cluster_wait(Warp& warp, const Op& op, Lanes lanes) {
   if (!has_ended) {
     return warp.wait_for(WaitFor::kClusterBarrier);
   }
-  for_each_lane(lanes, [&](int lane) {
-    warp.cluster_arrivals.at(static_cast<std::size_t>(lane)) = -1;
-  });
+  for_each_lane(lanes,
+                [&](int lane) { warp.cluster_arrivals.at(static_cast<std::size_t>(lane)) = -1; });
   warp.begin_interval();
   warp.notify_races(
       [&](auto& races, auto actor) { races.wait(actor, warp.block().cluster().sync_point); });

@@ -194,9 +194,8 @@ Outcome run_general_setp(Warp& warp, const Op& op, Lanes lanes) {
   const auto& general = op.get<GeneralTest>();
   const Test& test = general.test;
   const Lanes first = run_relation(warp, op, general, 0) ^ test.inverted;
-  const Lanes second = general.elements.count == 2
-                           ? run_relation(warp, op, general, 1) ^ test.inverted
-                           : ~first;
+  const Lanes second =
+      general.elements.count == 2 ? run_relation(warp, op, general, 1) ^ test.inverted : ~first;
   const Lanes valid = test.valid(warp, op, first) & test.valid(warp, op, second);
   const Lanes results[] = {test.combine(warp, op, first), test.combine(warp, op, second)};
   if (op.slots[0] != kNoSlot) {

@@ -46,8 +46,7 @@ template <typename F, typename To, typename... From>
   const auto compute_with = [&](std::uint64_t odd, std::uint64_t even) {
     for (std::size_t i = 0; i < kSources; ++i) {
       if (unknown[i] != 0) {
-        values[i] = (values[i] & written[i]) |
-                    ((unknown[i] % 2 == 1 ? odd : even) & ~written[i]);
+        values[i] = (values[i] & written[i]) | ((unknown[i] % 2 == 1 ? odd : even) & ~written[i]);
       }
     }
     return compute(std::make_index_sequence<kSources>(), values.data());
@@ -74,10 +73,10 @@ template <typename F, typename To, typename... From>
     probes.push_back(small);
   }
   return std::ranges::all_of(probes, [&](std::uint64_t odd) {
-    return registers < 2 ? compute_with(odd, odd) == result
-                         : std::ranges::all_of(probes, [&](std::uint64_t even) {
-                             return compute_with(odd, even) == result;
-                           });
+    return registers < 2
+               ? compute_with(odd, odd) == result
+               : std::ranges::all_of(
+                     probes, [&](std::uint64_t even) { return compute_with(odd, even) == result; });
   });
 }
 

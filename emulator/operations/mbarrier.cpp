@@ -93,20 +93,19 @@ struct MbarrierArrival {
   MbarrierOperand mbarrier{};
   bool arrives = false;  // false: only expects bytes
   bool is_relaxed = false;
-  bool drops = false;             // arrive_drop
+  bool drops = false;              // arrive_drop
   bool must_not_complete = false;  // .noComplete
 };
 
 void record_remote_arrival(Warp& warp, const Op& op, Mbarrier& mbarrier) {
-  const races::Access access =
-      warp.races()->view(warp.actor(), operation_number(warp, op)).access;
+  const races::Access access = warp.races()->view(warp.actor(), operation_number(warp, op)).access;
   std::erase_if(mbarrier.remote_arrivals,
                 [&](const races::Access& earlier) { return earlier.party == access.party; });
   mbarrier.remote_arrivals.push_back(access);
 }
 
-// Releases, for the race detector, what the lanes that arrive at the mbarrier have done: all that the
-// warp has, unless other lanes have written shared memory without a bar.warp.sync since.
+// Releases, for the race detector, what the lanes that arrive at the mbarrier have done: all that
+// the warp has, unless other lanes have written shared memory without a bar.warp.sync since.
 void release(Warp& warp, const Op& op, Lanes lanes, int lane, Mbarrier& mbarrier) {
   races::ClusterRaces& races = *warp.races();
   const MbarrierArrival& arrival = op.get<MbarrierArrival>();
@@ -222,7 +221,8 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
     Mbarrier& mbarrier = initialized_mbarrier(warp, op, wait.mbarrier, lane);
     const bool has_ended =
         wait.has_parity ? mbarrier.has_ended(warp.read_lane<std::uint32_t>(op.slots[2], lane))
-                        : mbarrier.phase() > Mbarrier::phase_of(warp.read_lane<std::uint64_t>(op.slots[2], lane));
+                        : mbarrier.phase() >
+                              Mbarrier::phase_of(warp.read_lane<std::uint64_t>(op.slots[2], lane));
     if (has_ended) {
       ended |= lane_bit(lane);
       mbarrier.awaited_phases = mbarrier.phase();
@@ -312,9 +312,9 @@ void decode_wait(Decoder& decoder, bool waits) {
 
 void decode_mbarrier(Decoder& decoder) {
   Op& op = decoder.op();
-  const std::string_view suboperation = decoder.take_one_of(
-      {"init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "expect_tx",
-       "complete_tx", "pending_count"});
+  const std::string_view suboperation =
+      decoder.take_one_of({"init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait",
+                           "expect_tx", "complete_tx", "pending_count"});
   if (suboperation == "arrive" || suboperation == "arrive_drop" || suboperation == "expect_tx") {
     decode_arrival(decoder, suboperation != "expect_tx", suboperation == "arrive_drop");
   } else if (suboperation == "pending_count") {

@@ -82,8 +82,8 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
       Block& owner = is_own ? block : block.cluster().blocks()[rank];
       if (!is_own && owner.is_done()) {
         warp.report(FindingKind::kLifetime, op, lane_bit(lane),
-                  fmt::format("{:#x} is shared memory of block ({}), which has ended", address,
-                              fmt::join(owner.index(), ",")));
+                    fmt::format("{:#x} is shared memory of block ({}), which has ended", address,
+                                fmt::join(owner.index(), ",")));
       }
       return {owner.shared.data() + offset, owner.is_shared_written.data() + offset, &owner};
     }
@@ -125,10 +125,10 @@ void require_shared(Decoder& decoder) {
 }
 
 races::Scope take_scope(Decoder& decoder) {
-  return decoder.take("cta")                           ? races::Scope::kBlock
-         : decoder.take("cluster")                     ? races::Scope::kCluster
+  return decoder.take("cta")                          ? races::Scope::kBlock
+         : decoder.take("cluster")                    ? races::Scope::kCluster
          : decoder.take("gpu") || decoder.take("sys") ? races::Scope::kDevice
-                                                       : races::Scope::kNone;
+                                                      : races::Scope::kNone;
 }
 
 races::StrongAccess take_order(Decoder& decoder, bool may_acquire, bool may_release,
@@ -159,8 +159,8 @@ void report_uninitialized_store(const Warp& warp, const Op& op, Lanes lanes,
                                 std::uint64_t address) {
   if (warp.grid().checks_stored_values) {
     warp.report(FindingKind::kUninitialized, op, lanes,
-              fmt::format("it stores an uninitialised value to global memory at {:#x}", address),
-              std::nullopt, address);
+                fmt::format("it stores an uninitialised value to global memory at {:#x}", address),
+                std::nullopt, address);
   }
 }
 
@@ -428,7 +428,7 @@ void decode_access(Decoder& decoder) {
   op.code = kIsLoad     ? is_strong      ? &run_load<false, true>
                           : is_read_only ? &run_load<true>
                                          : &run_load<false>
-            : is_strong ? &run_store<true>
+                : is_strong ? &run_store<true>
                         : &run_store<false>;
 }
 

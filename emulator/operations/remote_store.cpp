@@ -64,8 +64,7 @@ class RemoteStore : public AsyncWork {
       std::memcpy(memory_.bytes + i * element, &result, element);
       memory_.set_written(i * element, element, is_result_valid);
     }
-    Mbarrier& mbarrier =
-        find_mbarrier(warp(), op(), lane_, MemorySpace::kClusterShared, mbarrier_);
+    Mbarrier& mbarrier = find_mbarrier(warp(), op(), lane_, MemorySpace::kClusterShared, mbarrier_);
     warp().require(mbarrier.complete_bytes(static_cast<std::uint32_t>(access.bytes())),
                    FindingKind::kBarrierMisuse, op(), lanes());
     return true;
@@ -98,8 +97,7 @@ Outcome run_remote_store(Warp& warp, const Op& op, Lanes lanes) {
                 fmt::format("the mbarrier {:#x} is in another block than the destination {:#x}",
                             mbarrier, address));
     }
-    const Mbarrier& counter =
-        find_mbarrier(warp, op, lane, MemorySpace::kClusterShared, mbarrier);
+    const Mbarrier& counter = find_mbarrier(warp, op, lane, MemorySpace::kClusterShared, mbarrier);
     require_initialized(warp, op, lane_bit(lane), counter, false);
     AsyncAccesses accesses(warp, op, lane_bit(lane), counter);
     if (access.reduction != nullptr) {
@@ -118,8 +116,8 @@ Outcome run_remote_store(Warp& warp, const Op& op, Lanes lanes) {
       elements.at(i) = {.value = values.at(i).lanes[lane],
                         .is_valid = (warp.valid(op.list[i]) & lane_bit(lane)) != 0};
     }
-    warp.block().cluster().start(std::make_unique<RemoteStore>(warp, op, lane, *memory.block,
-                                                               memory, mbarrier, elements));
+    warp.block().cluster().start(
+        std::make_unique<RemoteStore>(warp, op, lane, *memory.block, memory, mbarrier, elements));
   });
   return Outcome::kDone;
 }

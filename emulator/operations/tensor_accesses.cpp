@@ -36,8 +36,8 @@ void require_tensor_blocks(Warp& warp, const Op& op, Lanes lanes, std::size_t bl
     }
     if (cluster_blocks[peer].is_done() && !may_have_ended) {
       warp.report(FindingKind::kLifetime, op, lanes,
-                fmt::format("block ({}), the other one of the pair, has ended",
-                            fmt::join(cluster_blocks[peer].index(), ",")));
+                  fmt::format("block ({}), the other one of the pair, has ended",
+                              fmt::join(cluster_blocks[peer].index(), ",")));
     }
   }
 }
@@ -74,8 +74,8 @@ void require_allocated(Warp& warp, const Op& op, Lanes lanes, Block& block,
                        const TensorRange& range) {
   if (block.is_done()) {
     warp.report(FindingKind::kLifetime, op, lanes,
-              fmt::format("it accesses tensor memory of block ({}), which has ended",
-                          fmt::join(block.index(), ",")));
+                fmt::format("it accesses tensor memory of block ({}), which has ended",
+                            fmt::join(block.index(), ",")));
   }
   if (range.lane + range.lanes > kTensorLanes ||
       !block.tensor.is_allocated(range.column, range.columns)) {

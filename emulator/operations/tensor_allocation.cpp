@@ -150,7 +150,7 @@ void check_end(Warp& warp, const Op& op, Lanes lanes, std::size_t blocks, std::s
     Block& block = tensor_block(warp, blocks, i);
     if (const auto conflict = block.tensor.shadow.find(view, first, columns)) {
       report_conflict(warp, op, lanes, *conflict, true,
-                       "the columns that it deallocates, " + tensor_place_text(block, *conflict));
+                      "the columns that it deallocates, " + tensor_place_text(block, *conflict));
     }
   }
 }

@@ -218,9 +218,9 @@ void check_load(const BulkCopy& copy, const std::vector<BulkTarget>& targets,
         if (copy.source == nullptr) {
           accesses.read_global(memory, bytes);
         } else {
-          accesses.read_shared(*copy.source,
-                               static_cast<std::uint32_t>(memory.bytes - copy.source->shared.data()),
-                               bytes);
+          accesses.read_shared(
+              *copy.source, static_cast<std::uint32_t>(memory.bytes - copy.source->shared.data()),
+              bytes);
         }
       });
     }
@@ -280,7 +280,8 @@ void start_load(Warp& warp, const Op& op, int lane) {
     const std::uint64_t base = std::uint64_t{target.mbarrier_rank} << kRankShift;
     const Mbarrier& counter =
         find_mbarrier(warp, op, lane, MemorySpace::kClusterShared, base | mbarrier_offset);
-    // Plain copies of a block alone run with a barrier behind the initialisation, as libcu++ has it.
+    // Plain copies of a block alone run with a barrier behind the initialisation, as libcu++ has
+    // it.
     const bool needs_fence = !op.list.empty() || warp.block().cluster().blocks().size() > 1;
     require_initialized(warp, op, lane_bit(lane), counter, needs_fence);
     mbarriers.push_back(&counter);
@@ -365,9 +366,10 @@ void take_reduction(Decoder& decoder, bool is_tensor, BulkTransfer& transfer) {
   if (is_half(transfer.type) && transfer.operation == Atomic::kAdd) {
     decoder.require("noftz");
   }
-  const bool is_move = transfer.operation == Atomic::kExchange ||
-                       transfer.operation == Atomic::kCompareAndSwap;
-  if (is_move || atomic_code(transfer.type, transfer.operation, is_half(transfer.type)).global == nullptr) {
+  const bool is_move =
+      transfer.operation == Atomic::kExchange || transfer.operation == Atomic::kCompareAndSwap;
+  if (is_move ||
+      atomic_code(transfer.type, transfer.operation, is_half(transfer.type)).global == nullptr) {
     decoder.fail("unsupported reduction");
   }
 }

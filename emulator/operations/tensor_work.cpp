@@ -43,12 +43,12 @@ void TensorWork::require_written(const SharedRange& range, std::string_view name
   const auto missing = std::find_if(begin, end, [](std::uint8_t flag) { return flag != 1; });
   if (missing != end) {
     warp().report(FindingKind::kUninitialized, op(), lanes(),
-                fmt::format("{} at {:#x} of block ({})'s shared memory was not written", name,
-                            range.first + static_cast<std::uint32_t>(missing - begin),
-                            fmt::join(block(range.block).index(), ",")),
-                std::nullopt, 0,
-                shared_place_name(*warp().grid().program, "",
-                                  range.first + static_cast<std::uint64_t>(missing - begin)));
+                  fmt::format("{} at {:#x} of block ({})'s shared memory was not written", name,
+                              range.first + static_cast<std::uint32_t>(missing - begin),
+                              fmt::join(block(range.block).index(), ",")),
+                  std::nullopt, 0,
+                  shared_place_name(*warp().grid().program, "",
+                                    range.first + static_cast<std::uint64_t>(missing - begin)));
   }
 }
 
@@ -56,11 +56,12 @@ void TensorWork::require_written(const TensorRange& range, std::string_view name
   Block& owner = block(range.block);
   require_allocated(warp(), op(), lanes(), owner, range);
   if (!owner.tensor.is_written(range)) {
-    warp().report(FindingKind::kUninitialized, op(), lanes(),
-                fmt::format("{} in lanes {} to {}, columns {} to {} of block ({})'s tensor memory "
-                            "was not completely written",
-                            name, range.lane, range.lane + range.lanes - 1, range.column,
-                            range.column + range.columns - 1, fmt::join(owner.index(), ",")));
+    warp().report(
+        FindingKind::kUninitialized, op(), lanes(),
+        fmt::format("{} in lanes {} to {}, columns {} to {} of block ({})'s tensor memory "
+                    "was not completely written",
+                    name, range.lane, range.lane + range.lanes - 1, range.column,
+                    range.column + range.columns - 1, fmt::join(owner.index(), ",")));
   }
 }
 

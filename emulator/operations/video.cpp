@@ -362,7 +362,8 @@ std::uint8_t read_mask(const Decoder& decoder, std::size_t count) {
   unsigned mask = 0;
   for (std::size_t i = 1; i < selector.size(); ++i) {
     const int index = selector[i] - '0';
-    if (index < 0 || index >= static_cast<int>(count) || mask >> index != 0) {
+    const bool is_known = index >= 0 && index < static_cast<int>(count);
+    if (!is_known || (mask & ((2U << index) - 1)) != 0) {  // the highest first
       mask = 0;
       break;
     }

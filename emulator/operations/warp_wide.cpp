@@ -26,9 +26,8 @@ Outcome wait_for_members(Warp& warp, const Op& op, Slot slot, Lanes lanes, const
   for (Lanes remaining = lanes & ~warp.met_lanes; remaining != 0;) {
     const Lanes mask = masks.lanes[std::countr_zero(remaining)];
     Lanes group = 0;
-    for_each_lane(lanes, [&](int lane) {
-      group |= masks.lanes[lane] == mask ? lane_bit(lane) : 0;
-    });
+    for_each_lane(lanes,
+                  [&](int lane) { group |= masks.lanes[lane] == mask ? lane_bit(lane) : 0; });
     remaining &= ~group;
     if ((group & ~mask) != 0) {
       warp.stop(FindingKind::kDivergent, op, group,
@@ -344,10 +343,10 @@ void decode_match(Decoder& decoder) {
   decoder.add(is_pair ? decoder.destination(result.parts[1], 1) : kNoSlot);
   decoder.add(decoder.source(1, type));
   decoder.add(decoder.source(2, Type::kB32));
-  decoder.op().code = type == Type::kB64
-                          ? is_all ? &run_match<std::uint64_t, true> : &run_match<std::uint64_t, false>
+  decoder.op().code = type == Type::kB64 ? is_all ? &run_match<std::uint64_t, true>
+                                                  : &run_match<std::uint64_t, false>
                       : is_all ? &run_match<std::uint32_t, true>
-                               : &run_match<std::uint32_t, false>;
+                                         : &run_match<std::uint32_t, false>;
 }
 
 Outcome run_activemask(Warp& warp, const Op& op, Lanes lanes) {
@@ -375,12 +374,9 @@ Outcome run_warp_barrier(Warp& warp, const Op& op, Lanes lanes) {
 }
 
 constexpr std::array kOperations = {
-    Operation{"shfl", &decode_shfl},
-    Operation{"vote", &decode_vote},
-    Operation{"elect", &decode_elect},
-    Operation{"redux", &decode_redux},
-    Operation{"match", &decode_match},
-    Operation{"activemask", &decode_activemask},
+    Operation{"shfl", &decode_shfl},   Operation{"vote", &decode_vote},
+    Operation{"elect", &decode_elect}, Operation{"redux", &decode_redux},
+    Operation{"match", &decode_match}, Operation{"activemask", &decode_activemask},
 };
 
 }  // namespace

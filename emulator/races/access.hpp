@@ -87,7 +87,7 @@ struct View {
   const Clock* prior_accesses = nullptr;
   const Clock* visible_writes =
       nullptr;  // clock of the earlier generic writes that this proxy may see
-  const Fragments* fragments = nullptr;  // null if the lanes of the warp have not diverged
+  const Fragments* fragments = nullptr;         // null if the lanes of the warp have not diverged
   const LaneReleases* lane_releases = nullptr;  // null if no lanes have released on their own
   const LaneLookup* lanes = nullptr;            // null if nothing records the accesses of lanes
   // Grids whose accesses to global memory happen before this access.
@@ -99,7 +99,7 @@ struct View {
   const ClusterClocks* visible_others = nullptr;
   std::uint32_t block_warps = 1;   // number of warps per block
   bool keeps_all_readers = false;  // threads may order clusters of a grid
-  bool is_read_only = false;  // .nc: no thread may write the bytes while the grid runs
+  bool is_read_only = false;       // .nc: no thread may write the bytes while the grid runs
 };
 
 enum class ConflictKind : std::uint8_t {

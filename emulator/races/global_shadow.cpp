@@ -42,9 +42,9 @@ std::optional<ConflictKind> global_write_conflict(const View& view, const Access
 }
 
 bool read_comes_before(const View& view, const Access& earlier) {
-  return is_of_cluster(view, earlier) ? comes_before(view, earlier, *view.prior_accesses)
-                                      : view.ended->contains(earlier.party) ||
-                                            covers(view.others, earlier);
+  return is_of_cluster(view, earlier)
+             ? comes_before(view, earlier, *view.prior_accesses)
+             : view.ended->contains(earlier.party) || covers(view.others, earlier);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-// Releases by some of a warp's lanes: an arrival at an mbarrier covers the writes to shared memory of
-// the lanes that arrive, and those of others that a bar.warp.sync orders before.
+// Releases by some of a warp's lanes: an arrival at an mbarrier covers the writes to shared memory
+// of the lanes that arrive, and those of others that a bar.warp.sync orders before.
 //
-// Each set of lanes of a warp that arrives has a channel, whose component of a clock is the epoch of
-// the warp up to which the accesses of these lanes happen before.
+// Each set of lanes of a warp that arrives has a channel, whose component of a clock is the epoch
+// of the warp up to which the accesses of these lanes happen before.
 #pragma once
 
 #include <algorithm>
@@ -62,8 +62,8 @@ class LaneReleases {
     return released != 0 && (lanes.value_or(0) & ~released) == 0;
   }
 
-  /// Raises a clock's components of warps to what some of their lanes have released: in global memory
-  /// order is that of the whole warp.
+  /// Raises a clock's components of warps to what some of their lanes have released: in global
+  /// memory order is that of the whole warp.
   void raise_warps(Clock& clock) const {
     for (const Channel& channel : channels_) {
       clock.raise(channel.warp, clock.at(channel.actor));

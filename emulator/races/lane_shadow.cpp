@@ -46,8 +46,7 @@ void LaneShadow::record(const OpenIntervals& open, int lane, std::uint32_t opera
   const Lanes own = lane < 0 ? kAllLanes : lane_bit(lane);
   for (std::size_t cell = offset >> shift_; cell < end; ++cell) {
     Mark& mark = is_write ? cells_[cell].write : cells_[cell].read;
-    const bool is_kept = open.contains(mark.interval) &&
-                         (!is_write || mark.operation == operation);
+    const bool is_kept = open.contains(mark.interval) && (!is_write || mark.operation == operation);
     const Lanes others = is_kept ? mark.lanes : 0;
     mark = {.interval = open.now,
             .operation = operation,
@@ -64,8 +63,8 @@ std::optional<Lanes> LaneShadow::lanes_of(Interval warp, std::uint32_t operation
     return std::nullopt;
   }
   const Mark& mark = cells_[number].write;
-  const bool is_same = mark.lanes != 0 && mark.operation == operation &&
-                       mark.interval >> kIntervalBits == warp;
+  const bool is_same =
+      mark.lanes != 0 && mark.operation == operation && mark.interval >> kIntervalBits == warp;
   const bool is_of_any = mark.is_whole_warp == 0 && !std::has_single_bit(mark.lanes);
   return is_same && !is_of_any ? std::optional(mark.lanes) : std::nullopt;
 }

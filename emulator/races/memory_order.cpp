@@ -68,9 +68,8 @@ void ClusterRaces::fence(Actor warp, Scope scope, bool acquires, bool releases) 
   }
   if (releases) {
     fence_tensor_if_implied(warp);
-    order.change_fences([&](Fences& fences) {
-      fences.covered.at(index_of(scope)) = released_order(warp);
-    });
+    order.change_fences(
+        [&](Fences& fences) { fences.covered.at(index_of(scope)) = released_order(warp); });
     advance(warp);
   }
 }
@@ -79,9 +78,9 @@ void ClusterRaces::fence(Actor warp, Scope scope, bool acquires, bool releases) 
 void ClusterRaces::read_strong(Actor warp, const StrongAccess& access, const Location& location) {
   Order& order = state(warp).order;
   for (const Release& release : location) {
-    const Scope needed = release.cluster != number_           ? Scope::kDevice
+    const Scope needed = release.cluster != number_        ? Scope::kDevice
                          : release.block != block_of(warp) ? Scope::kCluster
-                                                              : Scope::kBlock;
+                                                           : Scope::kBlock;
     if (std::min(release.scope, access.scope) < needed) {
       continue;
     }

@@ -41,7 +41,8 @@ class Cells {
   std::unique_ptr<T[]> cells_;  // NOLINT(modernize-avoid-c-arrays)
 };
 
-/// Calls use(page, first cell, number of cells, offset of the page) for the pages of a range. refine(page, shift) splits a page's cells into smaller ones.
+/// Calls use(page, first cell, number of cells, offset of the page) for the pages of a range.
+/// refine(page, shift) splits a page's cells into smaller ones.
 template <typename Page, typename Refine, typename Use>
 void for_each_page(std::vector<Page>& pages, std::uint64_t offset, std::size_t bytes,
                    Refine&& refine, Use&& use) {

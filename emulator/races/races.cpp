@@ -82,8 +82,7 @@ ClusterRaces::ClusterRaces(RunRaces& run, RunRaces::Record record, std::uint32_t
 }
 
 // Generic accesses see all generic writes that happen before: both clocks are the same.
-View ClusterRaces::view(Actor warp, std::uint32_t operation, bool is_read_only,
-                         Scope scope) const {
+View ClusterRaces::view(Actor warp, std::uint32_t operation, bool is_read_only, Scope scope) const {
   const Warp& warp_state = state(warp);
   const EndedGrids* const ended = &this->ended(warp_state.order.generic);
   return {.access = {.party = party_of(warp),

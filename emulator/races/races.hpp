@@ -10,7 +10,8 @@
 //  - Release (arrive, fence): the warp's clocks are joined into a SyncPoint. The warp then begins a
 //    new epoch, so that the release does not cover its later accesses.
 //  - Acquire (wait): the clocks of the SyncPoint are joined into the warp's.
-//  - Fences and strong accesses to memory: a release leaves the warp's clocks at the location, where
+//  - Fences and strong accesses to memory: a release leaves the warp's clocks at the location,
+//  where
 //    an acquire joins them (order.hpp has those of other clusters).
 //  - Completion: the end of a phase or group raises the channel's component in the clocks of the
 //    waiting warps.

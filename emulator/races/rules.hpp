@@ -66,8 +66,7 @@ inline bool are_strong(const View& view, const Access& earlier) {
 inline std::optional<ConflictKind> write_conflict(const View& view, const Access& earlier,
                                                   std::uint64_t offset) {
   if (!comes_before(view, earlier, *view.prior_accesses, offset)) {
-    return are_strong(view, earlier) ? std::nullopt
-                                     : std::optional(unordered_kind(view, earlier));
+    return are_strong(view, earlier) ? std::nullopt : std::optional(unordered_kind(view, earlier));
   }
   // Completed accesses of the asynchronous proxy are visible to all; the proxy sees generic writes
   // only after a fence.
@@ -77,8 +76,8 @@ inline std::optional<ConflictKind> write_conflict(const View& view, const Access
   return std::nullopt;
 }
 
-/// Checks the last writes of cells with find_conflict(write, offset), once per run of cells with the
-/// same write unless lanes have released on their own. `offset` is that of the first cell, and
+/// Checks the last writes of cells with find_conflict(write, offset), once per run of cells with
+/// the same write unless lanes have released on their own. `offset` is that of the first cell, and
 /// `shift` the log2 of a cell's size.
 template <typename FindConflict>
 std::optional<Conflict> check_writes(const View& view, std::span<const Access> writes,

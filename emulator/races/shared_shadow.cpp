@@ -31,8 +31,7 @@ std::optional<Conflict> SharedShadow::read(const View& view, std::uint64_t offse
   for_each_page(pages_, offset, bytes, &refine,
                 [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
                   if (!page.writes.is_empty() && !conflict.has_value()) {
-                    conflict =
-                        check_writes(view, {page.writes.get(page.cells()) + first, count},
+                    conflict = check_writes(view, {page.writes.get(page.cells()) + first, count},
                                             page.shift, start + (first << page.shift),
                                             conflict_with_write);
                   }

@@ -34,7 +34,8 @@ std::string uri_of(const std::string& file) {
   std::string uri = file.starts_with('/') ? "file://" : "";
   for (const char c : file) {
     const auto byte = static_cast<unsigned char>(c);
-    const bool is_plain = std::isalnum(byte) != 0 || std::string_view("/-._~").find(c) != std::string_view::npos;
+    const bool is_plain =
+        std::isalnum(byte) != 0 || std::string_view("/-._~").find(c) != std::string_view::npos;
     uri += is_plain ? std::string(1, c) : fmt::format("%{:02X}", byte);
   }
   return uri;
@@ -60,9 +61,9 @@ std::string rule_id(std::string_view kind) {
 }
 
 std::string message_of(const emu::Finding& finding) {
-  return finding.place.empty() ? fmt::format("{}: {}", finding.instruction, finding.message)
-                               : fmt::format("{}: {} ({})", finding.instruction, finding.message,
-                                             finding.place);
+  return finding.place.empty()
+             ? fmt::format("{}: {}", finding.instruction, finding.message)
+             : fmt::format("{}: {} ({})", finding.instruction, finding.message, finding.place);
 }
 
 std::string message_of(const emu::EarlierAccess& other) {
@@ -127,12 +128,11 @@ std::vector<SourceLine> source_lines(std::string_view source, const std::string&
 
 std::vector<std::string> compiler_lines(const emu::Finding& finding, const std::string& ptx) {
   const std::vector<SourceLine> places = source_lines(finding.source, ptx, finding.line);
-  std::vector<std::string> lines = {
-      fmt::format("{}:{}: error: {} in {} [{}]", places[0].file, places[0].line,
-                  message_of(finding), finding.kernel, rule_id(emu::name_of(finding.kind)))};
+  std::vector<std::string> lines = {fmt::format("{}:{}: error: {} in {} [{}]", places[0].file,
+                                                places[0].line, message_of(finding), finding.kernel,
+                                                rule_id(emu::name_of(finding.kind)))};
   if (finding.other) {
-    const SourceLine other =
-        source_lines(finding.other->source, ptx, finding.other->line).front();
+    const SourceLine other = source_lines(finding.other->source, ptx, finding.other->line).front();
     lines.push_back(
         fmt::format("{}:{}: note: {}", other.file, other.line, message_of(*finding.other)));
   }

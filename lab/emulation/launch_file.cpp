@@ -115,8 +115,8 @@ std::array<std::uint32_t, 3> read_size(const Field& launch, std::string_view key
 }
 
 LaunchText read_launch(const Field& field, const std::vector<Buffer>& buffers, bool is_first) {
-  field.expect_keys(
-      {"kernel", "grid", "block", "cluster", "shared_bytes", "dependent", "cooperative", "arguments"});
+  field.expect_keys({"kernel", "grid", "block", "cluster", "shared_bytes", "dependent",
+                     "cooperative", "arguments"});
   LaunchText launch{.path = field.path()};
   if (const auto kernel = field.find("kernel")) {
     launch.kernel = kernel->text();

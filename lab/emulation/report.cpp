@@ -20,12 +20,9 @@ nlohmann::ordered_json to_json(const emu::Finding& finding) {
                                  {"lanes", finding.lanes},
                                  {"count", finding.count}};
   if (const auto& other = finding.other) {
-    json["other"] = {{"kernel", other->kernel},
-                     {"instruction", other->instruction},
-                     {"line", other->line},
-                     {"source", other->source},
-                     {"block", other->block},
-                     {"warp", other->warp}};
+    json["other"] = {{"kernel", other->kernel}, {"instruction", other->instruction},
+                     {"line", other->line},     {"source", other->source},
+                     {"block", other->block},   {"warp", other->warp}};
   }
   return json;
 }

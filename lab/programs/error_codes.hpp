@@ -30,6 +30,7 @@ enum ErrorCode : int {
   kLaunchTimeout = 702,
   kTooLargeCooperativeLaunch = 720,
   kPeerAccessNotEnabled = 705,
+  kAssert = 710,
   kIllegalInstruction = 715,
   kMisalignedAddress = 716,
   kLaunchFailure = 719,

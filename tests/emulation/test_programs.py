@@ -101,6 +101,13 @@ def test_an_absent_function_is_named(run):
     assert report["refused"] == ["cudaGraphCreate: the emulator has no such function"]
 
 
+def test_kernels_print_and_assert(run):
+    assert run("wrong", "10")[0].splitlines() == ["before", "thread 0", "thread 1", "cudaSuccess"]
+    out, errors, report = run("wrong", "11", code=1)
+    assert out.splitlines()[-1] == "cudaErrorAssert"
+    assert report["found"][0]["kind"] == "assertion"
+
+
 def test_exit_codes(run):
     assert run("wrong", "6", code=1)[0].strip() == "cudaSuccess"
     assert "has launched no kernel" in run("wrong", "7", code=7)[1]

@@ -103,8 +103,8 @@ TEST_F(AtomicsTest, SwapsOfAllSizes) {
 
 TEST_F(AtomicsTest, Floats) {
   const auto bits = [](float value) { return std::bit_cast<std::uint32_t>(value); };
-  const std::vector<std::uint32_t> values = {bits(0.5F), bits(0x1p-140F), bits(INFINITY), 0x7FC00001,
-                                             0x3C003C00, 0x3F803F80, 0, 0};
+  const std::vector<std::uint32_t> values = {
+      bits(0.5F), bits(0x1p-140F), bits(INFINITY), 0x7FC00001, 0x3C003C00, 0x3F803F80, 0, 0};
   const auto result = after<std::uint32_t>(
       "mov.b32 %f1, 0f3FC00000; mov.b32 %f2, 0f00000001; mov.b32 %f3, 0fFF800000;"
       "red.global.add.f32 [%rd1], %f1; red.global.add.f32 [%rd1+4], %f2;"

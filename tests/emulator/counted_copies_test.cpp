@@ -26,11 +26,10 @@ class CountedCopiesTest : public DeviceTest {
         words[i] = i * 3 + 1;
       }
       const std::uint64_t memory = put(words);
-      const Report report =
-          run(ptx, memory,
-              LaunchConfig{
-                  .grid = {blocks, 1, 1}, .block = {threads, 1, 1}, .cluster = {blocks, 1, 1}},
-              {.seed = seed, .max_steps = 100'000});
+      const Report report = run(
+          ptx, memory,
+          LaunchConfig{.grid = {blocks, 1, 1}, .block = {threads, 1, 1}, .cluster = {blocks, 1, 1}},
+          {.seed = seed, .max_steps = 300'000});
       if (report.is_clean()) {
         result_ = get<std::uint32_t>(memory, 512);
       }
@@ -46,7 +45,7 @@ using Kinds = std::set<FindingKind>;
 constexpr std::string_view kVariables =
     ".shared .align 16 .b8 cells[256]; .shared .align 16 .b8 other[256];"
     ".shared .align 8 .b64 full;";
-constexpr std::string_view kWait = R"(
+constexpr std::string_view kWaitForAll = R"(
 WAIT:
   mbarrier.test_wait.parity.shared.b64 %p3, [full], 0;
   @!%p3 bra WAIT;
@@ -74,17 +73,18 @@ TEST_F(CountedCopiesTest, ArrivalsOfCopies) {
                               arrivals, noinc, arrive, wait),
                   kVariables);
   };
-  EXPECT_EQ(kinds(copies("64", ".noinc", kWait), 64), Kinds{}) << last_.text();
+  EXPECT_EQ(kinds(copies("64", ".noinc", kWaitForAll), 64), Kinds{}) << last_.text();
   for (std::uint32_t i = 0; i < 64; ++i) {
     EXPECT_EQ(result_.at(256 + i), (i ^ 33U) * 3 + 1);
   }
-  EXPECT_EQ(kinds(copies("64", "", kWait, "mbarrier.arrive.shared.b64 _, [full];"), 64), Kinds{})
+  EXPECT_EQ(kinds(copies("64", "", kWaitForAll, "mbarrier.arrive.shared.b64 _, [full];"), 64),
+            Kinds{})
       << last_.text();
   EXPECT_EQ(result_.at(256), 33U * 3 + 1);
   const Kinds unwaited = kinds(copies("64", ".noinc", "bar.sync 0;"), 64);
   EXPECT_FALSE(unwaited.empty());
   EXPECT_EQ(clean_, 0U);
-  EXPECT_EQ(kinds(copies("65", ".noinc", kWait), 64), Kinds{FindingKind::kNoProgress});
+  EXPECT_EQ(kinds(copies("65", ".noinc", kWaitForAll), 64), Kinds{FindingKind::kNoProgress});
 }
 
 TEST_F(CountedCopiesTest, StatesAndDrops) {
@@ -171,7 +171,7 @@ TEST_F(CountedCopiesTest, BetweenBlocks) {
       "[%r12], %r8, [%r11];";
   for (const std::string_view copy : {kBulk, kReduction, kStore, kRed}) {
     const bool adds = copy == kReduction || copy == kRed;
-    EXPECT_EQ(kinds(pair(kFence, copy, kWait), 64, 2), Kinds{}) << copy << last_.text();
+    EXPECT_EQ(kinds(pair(kFence, copy, kWaitForAll), 64, 2), Kinds{}) << copy << last_.text();
     for (std::uint32_t i = 0; i < 64; ++i) {
       EXPECT_EQ(result_.at(i), 1000 + i + (adds ? 5 : 0)) << copy;
       EXPECT_EQ(result_.at(64 + i), i + (adds ? 5 : 0)) << copy;
@@ -180,8 +180,8 @@ TEST_F(CountedCopiesTest, BetweenBlocks) {
     EXPECT_FALSE(unwaited.empty()) << copy;
     EXPECT_EQ(clean_, 0U) << copy;
   }
-  EXPECT_EQ(kinds(pair("", kBulk, kWait), 64, 2), Kinds{FindingKind::kNoProxyFence});
-  EXPECT_EQ(kinds(pair("", kStore, kWait), 64, 2), Kinds{}) << last_.text();
+  EXPECT_EQ(kinds(pair("", kBulk, kWaitForAll), 64, 2), Kinds{FindingKind::kNoProxyFence});
+  EXPECT_EQ(kinds(pair("", kStore, kWaitForAll), 64, 2), Kinds{}) << last_.text();
 }
 
 TEST_F(CountedCopiesTest, ReductionsIntoGlobalMemory) {
@@ -209,8 +209,8 @@ TEST_F(CountedCopiesTest, ReductionsIntoGlobalMemory) {
         words[i] = i * 3 + 1;
       }
       const std::uint64_t memory = put(words);
-      const Report report = run(
-          ptx, memory, LaunchConfig{.grid = {3, 1, 1}, .block = {64, 1, 1}}, {.seed = seed});
+      const Report report =
+          run(ptx, memory, LaunchConfig{.grid = {3, 1, 1}, .block = {64, 1, 1}}, {.seed = seed});
       result_ = get<std::uint32_t>(memory, 64);
       return report;
     });

@@ -200,8 +200,8 @@ TEST_F(GoingOnTest, BlocksEndBehindRelaxedArrivalsIfAsked) {
   };
   constexpr std::string_view kRelaxed =
       "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;";
-  EXPECT_TRUE(report("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;", true)
-                  .is_clean());
+  EXPECT_TRUE(
+      report("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;", true).is_clean());
   const Report wrong = report(kRelaxed, true);
   ASSERT_EQ(wrong.findings.size(), 1U);
   EXPECT_EQ(wrong.findings[0].kind, FindingKind::kLifetime);

@@ -30,13 +30,16 @@ class LaneGroupsTest : public DeviceTest {
 };
 
 TEST_F(LaneGroupsTest, EachGroupIsByItself) {
-  const auto shuffled = written("shfl.sync.bfly.b32 %r5, %r3, 5, 0x181F, %r2;"
-                                "st.global.u32 [%rd3], %r5;");
-  const auto ballots = written("and.b32 %r6, %r1, 3; setp.eq.u32 %p1, %r6, 1;"
-                               "vote.sync.ballot.b32 %r5, %p1, %r2; st.global.u32 [%rd3], %r5;");
+  const auto shuffled = written(
+      "shfl.sync.bfly.b32 %r5, %r3, 5, 0x181F, %r2;"
+      "st.global.u32 [%rd3], %r5;");
+  const auto ballots = written(
+      "and.b32 %r6, %r1, 3; setp.eq.u32 %p1, %r6, 1;"
+      "vote.sync.ballot.b32 %r5, %p1, %r2; st.global.u32 [%rd3], %r5;");
   const auto sums = written("redux.sync.add.u32 %r5, %r3, %r2; st.global.u32 [%rd3], %r5;");
-  const auto leaders = written("elect.sync %r5|%p1, %r2; selp.u32 %r6, 100, 0, %p1;"
-                               "add.u32 %r5, %r5, %r6; st.global.u32 [%rd3], %r5;");
+  const auto leaders = written(
+      "elect.sync %r5|%p1, %r2; selp.u32 %r6, 100, 0, %p1;"
+      "add.u32 %r5, %r5, %r6; st.global.u32 [%rd3], %r5;");
   for (std::uint32_t lane = 0; lane < 32; ++lane) {
     const std::uint32_t first = lane & 24U;
     EXPECT_EQ(shuffled[lane], x(lane ^ 5U));
@@ -47,15 +50,19 @@ TEST_F(LaneGroupsTest, EachGroupIsByItself) {
 }
 
 TEST_F(LaneGroupsTest, Matches) {
-  const auto any = written("and.b32 %r5, %r1, 5; match.any.sync.b32 %r6, %r5, %r2;"
-                           "st.global.u32 [%rd3], %r6;");
-  const auto wide = written("and.b32 %r5, %r1, 1; cvt.u64.u32 %rd4, %r5; shl.b64 %rd4, %rd4, 40;"
-                            "match.any.sync.b64 %r6, %rd4, -1; st.global.u32 [%rd3], %r6;");
-  const auto all = written("shr.u32 %r5, %r1, 4; match.all.sync.b32 %r6|%p1, %r5, %r2;"
-                           "selp.u32 %r7, 1, 0, %p1; add.u32 %r6, %r6, %r7;"
-                           "st.global.u32 [%rd3], %r6;");
-  const auto none = written("match.all.sync.b32 %r6|%p1, %r1, %r2; selp.u32 %r7, 1, 0, %p1;"
-                            "add.u32 %r6, %r6, %r7; st.global.u32 [%rd3], %r6;");
+  const auto any = written(
+      "and.b32 %r5, %r1, 5; match.any.sync.b32 %r6, %r5, %r2;"
+      "st.global.u32 [%rd3], %r6;");
+  const auto wide = written(
+      "and.b32 %r5, %r1, 1; cvt.u64.u32 %rd4, %r5; shl.b64 %rd4, %rd4, 40;"
+      "match.any.sync.b64 %r6, %rd4, -1; st.global.u32 [%rd3], %r6;");
+  const auto all = written(
+      "shr.u32 %r5, %r1, 4; match.all.sync.b32 %r6|%p1, %r5, %r2;"
+      "selp.u32 %r7, 1, 0, %p1; add.u32 %r6, %r6, %r7;"
+      "st.global.u32 [%rd3], %r6;");
+  const auto none = written(
+      "match.all.sync.b32 %r6|%p1, %r1, %r2; selp.u32 %r7, 1, 0, %p1;"
+      "add.u32 %r6, %r6, %r7; st.global.u32 [%rd3], %r6;");
   for (std::uint32_t lane = 0; lane < 32; ++lane) {
     std::uint32_t same = 0;
     for (std::uint32_t other = lane & 24U; other < (lane & 24U) + 8; ++other) {
@@ -161,9 +168,9 @@ TEST_F(LaneGroupsTest, BarriersCountPredicates) {
 TEST_F(LaneGroupsTest, UnknownModifiersAreRefused) {
   for (const std::string_view line :
        {"match.any.b32 %r2, %r1, -1;", "match.any.sync.u32 %r2, %r1, -1;",
-        "bar.red.xor.pred %p1, 0, %p2;", "bar.red.popc.pred %p1, 0, %p2;",
-        "bar.warp.arrive -1;", "shfl.idx.b32 %r2, %r1, 0, 31;",
-        "redux.sync.add.b32 %r2, %r1, -1;", "barrier.cluster.sync;"}) {
+        "bar.red.xor.pred %p1, 0, %p2;", "bar.red.popc.pred %p1, 0, %p2;", "bar.warp.arrive -1;",
+        "shfl.idx.b32 %r2, %r1, 0, 31;", "redux.sync.add.b32 %r2, %r1, -1;",
+        "barrier.cluster.sync;"}) {
     EXPECT_THROW(static_cast<void>(device_.load(kernel(line))), std::exception) << line;
   }
 }
@@ -191,11 +198,10 @@ WAIT:
   for (const bool is_cooperative : {false, true}) {
     const auto kinds = kinds_over(10, [&](std::uint64_t seed) {
       const std::uint64_t memory = put(std::vector<std::uint32_t>(64, 0));
-      const Report report = run(grid, memory,
-                                LaunchConfig{.grid = {9, 1, 1},
-                                             .block = {1, 1, 1},
-                                             .is_cooperative = is_cooperative},
-                                {.seed = seed, .max_steps = 100'000});
+      const Report report =
+          run(grid, memory,
+              LaunchConfig{.grid = {9, 1, 1}, .block = {1, 1, 1}, .is_cooperative = is_cooperative},
+              {.seed = seed, .max_steps = 100'000});
       const auto result = get<std::uint32_t>(memory, 64);
       for (std::uint32_t block = 0; is_cooperative && block < 9; ++block) {
         EXPECT_EQ(result[32 + block], 8 - block);

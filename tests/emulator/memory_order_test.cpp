@@ -59,10 +59,11 @@ END:
               std::uint32_t cluster = 1) {
     return kinds_over(20, [&](std::uint64_t seed) {
       const std::uint64_t memory = put(std::vector<std::uint32_t>(256, 0));
-      const Report report = run(
-          ptx, memory, LaunchConfig{.grid = {blocks, 1, 1}, .block = {threads, 1, 1},
-                                    .cluster = {cluster, 1, 1}},
-          {.seed = seed, .max_steps = 1'000'000});
+      const Report report =
+          run(ptx, memory,
+              LaunchConfig{
+                  .grid = {blocks, 1, 1}, .block = {threads, 1, 1}, .cluster = {cluster, 1, 1}},
+              {.seed = seed, .max_steps = 1'000'000});
       if (report.is_clean()) {
         result_ = get<std::uint32_t>(memory, 256);
       }
@@ -234,7 +235,8 @@ END:
   EXPECT_EQ(result_.at(0), 6U);
   EXPECT_EQ(kinds(locked("membar.gl;", "membar.gl; st.volatile.global.u32 [%rd1+256], 0;"), 6),
             kNoKinds);
-  EXPECT_EQ(kinds(locked("", "membar.gl; atom.global.exch.b32 %r4, [%rd1+256], 0;"), 6), kOnlyRaces);
+  EXPECT_EQ(kinds(locked("", "membar.gl; atom.global.exch.b32 %r4, [%rd1+256], 0;"), 6),
+            kOnlyRaces);
   EXPECT_EQ(kinds(locked("membar.gl;", "atom.global.exch.b32 %r4, [%rd1+256], 0;"), 6), kOnlyRaces);
   EXPECT_EQ(kinds(locked("membar.gl;", "membar.gl; st.global.u32 [%rd1+256], 0;"), 6), kOnlyRaces);
 }
@@ -284,8 +286,9 @@ END:
                               store, load),
                   ".shared .align 4 .u32 flag; .shared .align 4 .u32 data;");
   };
-  EXPECT_EQ(kinds(flags("st.release.cta.shared.u32 [flag], 1;", "ld.acquire.cta.shared.u32"), 1, 64),
-            kNoKinds)
+  EXPECT_EQ(
+      kinds(flags("st.release.cta.shared.u32 [flag], 1;", "ld.acquire.cta.shared.u32"), 1, 64),
+      kNoKinds)
       << last_.text();
   EXPECT_EQ(result_.at(32), 3U);
   EXPECT_EQ(kinds(flags("st.volatile.shared.u32 [flag], 1;", "ld.acquire.cta.shared.u32"), 1, 64),
@@ -308,17 +311,27 @@ TEST_F(MemoryOrderTest, LanesOfAWarp) {
 }
 
 TEST_F(MemoryOrderTest, UnknownModifiersAreRefused) {
-  for (const std::string_view line :
-       {"ld.relaxed.global.u32 %r2, [%rd1];", "ld.release.gpu.global.u32 %r2, [%rd1];",
-        "st.acquire.gpu.global.u32 [%rd1], 1;", "st.global.lu.u32 [%rd1], 1;",
-        "ld.volatile.acquire.gpu.global.u32 %r2, [%rd1];", "ld.mmio.global.u32 %r2, [%rd1];",
-        "membar.gpu;", "fence.acq_rel.gl;", "fence.acq_rel;", "fence.relaxed.gpu;",
-        "atom.sc.global.add.u32 %r2, [%rd1], 1;", "atom.global.add.s64 %rd4, [%rd1], 1;",
-        "atom.global.add.b32 %r2, [%rd1], 1;", "atom.global.and.u32 %r2, [%rd1], 1;",
-        "atom.global.inc.s32 %r2, [%rd1], 1;", "red.global.exch.b32 [%rd1], 1;",
-        "red.acquire.gpu.global.add.u32 [%rd1], 1;", "atom.global.min.f32 %f1, [%rd1], %f2;",
-        "atom.global.add.f16x2 %r2, [%rd1], %r3;", "atom.shared.add.v2.f32 {%f1, %f2}, [%r1], {%f3, %f4};",
-        "atom.global.add.v2.u32 {%r2, %r3}, [%rd1], {%r4, %r5};"}) {
+  for (const std::string_view line : {"ld.relaxed.global.u32 %r2, [%rd1];",
+                                      "ld.release.gpu.global.u32 %r2, [%rd1];",
+                                      "st.acquire.gpu.global.u32 [%rd1], 1;",
+                                      "st.global.lu.u32 [%rd1], 1;",
+                                      "ld.volatile.acquire.gpu.global.u32 %r2, [%rd1];",
+                                      "ld.mmio.global.u32 %r2, [%rd1];",
+                                      "membar.gpu;",
+                                      "fence.acq_rel.gl;",
+                                      "fence.acq_rel;",
+                                      "fence.relaxed.gpu;",
+                                      "atom.sc.global.add.u32 %r2, [%rd1], 1;",
+                                      "atom.global.add.s64 %rd4, [%rd1], 1;",
+                                      "atom.global.add.b32 %r2, [%rd1], 1;",
+                                      "atom.global.and.u32 %r2, [%rd1], 1;",
+                                      "atom.global.inc.s32 %r2, [%rd1], 1;",
+                                      "red.global.exch.b32 [%rd1], 1;",
+                                      "red.acquire.gpu.global.add.u32 [%rd1], 1;",
+                                      "atom.global.min.f32 %f1, [%rd1], %f2;",
+                                      "atom.global.add.f16x2 %r2, [%rd1], %r3;",
+                                      "atom.shared.add.v2.f32 {%f1, %f2}, [%r1], {%f3, %f4};",
+                                      "atom.global.add.v2.u32 {%r2, %r3}, [%rd1], {%r4, %r5};"}) {
     EXPECT_THROW(static_cast<void>(device_.load(kernel(line))), std::exception) << line;
   }
 }

@@ -10,7 +10,7 @@
 namespace emu {
 namespace {
 
-constexpr std::string_view kVariables =
+constexpr std::string_view kNamedVariables =
     ".shared .align 4 .b8 first[100]; .shared .align 16 .b8 _ZZ4workvE6second[256];"
     " .extern .shared .align 16 .b8 dynamic[];";
 
@@ -31,10 +31,9 @@ LOADS:
   {}
 DONE:)",
                                          load);
-    const Report report =
-        run(kernel(body, kVariables), put(std::vector<std::uint32_t>(64)),
-            LaunchConfig{.block = {64, 1, 1}, .dynamic_shared_bytes = 64},
-            {.seed = 1, .policy = Policy::kUniform});
+    const Report report = run(kernel(body, kNamedVariables), put(std::vector<std::uint32_t>(64)),
+                              LaunchConfig{.block = {64, 1, 1}, .dynamic_shared_bytes = 64},
+                              {.seed = 1, .policy = Policy::kUniform});
     EXPECT_EQ(report.findings.size(), 1U);
     const std::string place = report.findings.empty() ? "" : report.findings[0].place;
     EXPECT_TRUE(report.findings.empty() ||

@@ -24,7 +24,7 @@ struct PublicFix {
   std::string_view target = "sm_90a";
 };
 
-constexpr std::string_view kVariables =
+constexpr std::string_view kFixVariables =
     ".shared .align 128 .b8 tile[4096]; .shared .align 8 .b64 full; .shared .align 8 .b64 empty;"
     " .shared .align 4 .b8 slot[4];";
 
@@ -47,7 +47,7 @@ const std::vector<PublicFix> kFixes = {
   st.global.u32 [%rd3], %r11;)",
      "", "bar.sync 0;", LaunchConfig{.block = {64, 1, 1}}, "sm_80"},
     // The last stage of a pipeline of cp.async is waited for as the others are.
-    {"LastStageIsNotAwaited", FindingKind::kUninitialized, R"(
+    {"LastStageIsNotAwaited", FindingKind::kRace, R"(
   cp.async.ca.shared.global [%r4], [%rd3], 4;
   cp.async.commit_group;
   cp.async.ca.shared.global [%r4+256], [%rd3+256], 4;
@@ -66,8 +66,7 @@ const std::vector<PublicFix> kFixes = {
   cp.async.wait_all;
   {}
   xor.b32 %r8, %r4, 128;
-  ld.shared.u32 %r10, [%r8];
-  st.global.u32 [%rd3], %r10;)",
+  ld.shared.u32 %r10, [%r8];)",
      "bar.warp.sync -1;", "bar.sync 0;", LaunchConfig{.block = {64, 1, 1}}, "sm_80"},
     // A stencil whose halo is filled on one side alone.
     {"HaloIsNotFilled", FindingKind::kUninitialized, R"(
@@ -175,8 +174,7 @@ DONE:)",
   barrier.cluster.arrive.aligned;
   barrier.cluster.wait.aligned;
   ld.shared::cluster.u32 %r10, [%r9];
-  {}
-  st.global.u32 [%rd3], %r10;)",
+  {})",
      "", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;", kPair},
     // Blocks that arrive at each other, and end without having waited.
     {"RemoteArrivalsAreAwaited", FindingKind::kLifetime, R"(
@@ -244,7 +242,7 @@ class PublicFixesTest : public DeviceTest, public ::testing::WithParamInterface<
   add.u32 %r7, %r7, %r2;)");
     body += fix.body;
     body.replace(body.find("{}"), 2, part);
-    std::string text = kernel(body, kVariables);
+    std::string text = kernel(body, kFixVariables);
     text.replace(text.find("sm_90a"), 6, fix.target);
     constexpr std::uint64_t kFixSeeds = 20;
     return kinds_over(kFixSeeds, [&](std::uint64_t seed) {

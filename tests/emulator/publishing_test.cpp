@@ -16,7 +16,7 @@ namespace emu {
 namespace {
 
 constexpr std::uint64_t kPublishingSeeds = 20;
-constexpr std::string_view kShared =
+constexpr std::string_view kSharedVariables =
     ".shared .align 16 .b8 buffer[4096]; .shared .align 8 .b64 full; .shared .align 8 .b64 empty;";
 
 struct Publishing {
@@ -70,7 +70,7 @@ DONE:)",
                                          parts.arrivals, parts.write, parts.between, parts.arrives,
                                          parts.reads, parts.more);
     const auto kinds = kinds_over(kPublishingSeeds, [&](std::uint64_t seed) {
-      return run(kernel(body, kShared), put(std::vector<std::uint32_t>(1024, 1)), 96,
+      return run(kernel(body, kSharedVariables), put(std::vector<std::uint32_t>(1024, 1)), 96,
                  {.seed = seed});
     });
     EXPECT_TRUE(clean_ == 0 || clean_ == kPublishingSeeds)
@@ -127,23 +127,23 @@ TEST_F(PublishingTest, HalvesAndVectorsArePublishedLikewise) {
                            .reads = "ld.shared.u32 %r8, [%r10+12];"};
   expect_race(vectors);
   expect_clean({.write = vectors.write, .between = kWarpSync, .reads = vectors.reads});
-  const Publishing matrices{
-      .write = "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r10], {%r1};",
-      .reads = "ld.shared.u32 %r8, [buffer+64];"};
+  const Publishing matrices{.write = "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r10], {%r1};",
+                            .reads = "ld.shared.u32 %r8, [buffer+64];"};
   expect_race(matrices);
   expect_clean({.write = matrices.write, .between = kWarpSync, .reads = matrices.reads});
-  const Publishing copies{.write = "cp.async.ca.shared.global [%r4], [%rd3], 4; "
-                                   "cp.async.wait_all;"};
+  const Publishing copies{.write =
+                              "cp.async.ca.shared.global [%r4], [%rd3], 4; "
+                              "cp.async.wait_all;"};
   expect_race(copies);
   expect_clean({.write = copies.write, .between = kWarpSync});
 }
 
 TEST_F(PublishingTest, OthersPassOnWhatTheyWereTold) {
   // Warp 1 tells warp 2, which reads what lanes of warp 0 have written.
-  Publishing parts{
-      .reads = "mbarrier.arrive.shared::cta.b64 _, [empty];",
-      .more = "mbarrier.try_wait.parity.shared::cta.b64 %p3, [empty], 0; @!%p3 bra THIRD; "
-              "ld.shared.u32 %r8, [%r5];"};
+  Publishing parts{.reads = "mbarrier.arrive.shared::cta.b64 _, [empty];",
+                   .more =
+                       "mbarrier.try_wait.parity.shared::cta.b64 %p3, [empty], 0; @!%p3 bra THIRD; "
+                       "ld.shared.u32 %r8, [%r5];"};
   parts.reads = "setp.eq.u32 %p4, %r1, 32; @%p4 mbarrier.arrive.shared::cta.b64 _, [empty];";
   expect_race(parts);
   parts.between = kWarpSync;
@@ -153,8 +153,9 @@ TEST_F(PublishingTest, OthersPassOnWhatTheyWereTold) {
 TEST_F(PublishingTest, TheAsynchronousProxyIsToldByTheWritersAlone) {
   Publishing parts{
       .between = "fence.proxy.async.shared::cta;",
-      .reads = "setp.eq.u32 %p4, %r1, 32; @%p4 cp.async.bulk.global.shared::cta.bulk_group [%rd1], "
-               "[buffer], 128; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"};
+      .reads =
+          "setp.eq.u32 %p4, %r1, 32; @%p4 cp.async.bulk.global.shared::cta.bulk_group [%rd1], "
+          "[buffer], 128; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"};
   expect_race(parts);
   parts.between = "fence.proxy.async.shared::cta; bar.warp.sync -1;";
   expect_clean(parts);
@@ -189,7 +190,7 @@ WAITS:
 DONE:)",
                                          how, wait);
     return kinds_over(kPublishingSeeds, [&](std::uint64_t seed) {
-      return run(kernel(body, kShared), put(std::vector<std::uint32_t>(64, 1)),
+      return run(kernel(body, kSharedVariables), put(std::vector<std::uint32_t>(64, 1)),
                  LaunchConfig{.grid = {2, 1, 1}, .block = {32, 1, 1}, .cluster = {2, 1, 1}},
                  {.seed = seed});
     });

@@ -148,12 +148,13 @@ TEST_F(Tcgen05FindingsTest, FindsProductsThatHaveNoOrder) {
 
 // As in attention: P is A of a product, and the next S goes where it was.
 TEST_F(Tcgen05FindingsTest, ProductsMayWriteOverWhatEarlierOnesMultiply) {
-  const std::string with_a =
-      fmt::format("mov.u32 %r20, {};\n"
-                  "tcgen05.mma.cta_group::1.kind::f8f6f4 [%r3+64], [%r3], %rd11, %r20, %p7;\n",
-                  kE4M3.descriptor(128, 64));
+  const std::string with_a = fmt::format(
+      "mov.u32 %r20, {};\n"
+      "tcgen05.mma.cta_group::1.kind::f8f6f4 [%r3+64], [%r3], %rd11, %r20, %p7;\n",
+      kE4M3.descriptor(128, 64));
   const auto kernel_of = [&](bool is_read_first) {
-    Kernel kernel = twice("tcgen05.fence::before_thread_sync;", "tcgen05.fence::after_thread_sync;");
+    Kernel kernel =
+        twice("tcgen05.fence::before_thread_sync;", "tcgen05.fence::after_thread_sync;");
     kernel.allocate(128);
     const std::string over = products(kE4M3, 1, 128, 64);
     kernel.more.replace(kernel.more.find(over), over.size(),

@@ -353,12 +353,7 @@ TEST_F(SmallBoxTest, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(message(load + ".bulk_group" + operands), "expected .shared::cta");
   EXPECT_EQ(message("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group "
                     "[%rd1, {0, 0}], [%r2];"),
-            "unsupported modifier .reduce");
-  EXPECT_EQ(
-      message("cp.async.bulk.shared::cluster.shared::cta" + bytes + " [%r2], [%r3], 16, [%r4];"),
-      "expected .global");
-  EXPECT_EQ(message("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd1, {0, 0}];"),
-            "expected .bulk_group");
+            "reductions of tensors are not supported");
   EXPECT_EQ(message("cp.async.bulk.wait_group -1;"), "expected a non-negative number of groups");
 }
 

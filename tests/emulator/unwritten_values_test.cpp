@@ -56,10 +56,12 @@ TEST_F(UnwrittenValuesTest, SomeResultsDoNotDependOnThem) {
     EXPECT_FALSE(is_stored(arithmetic)) << arithmetic;
   }
   // As each lane has it: lane 0 multiplies by 0.
-  EXPECT_FALSE(is_found("mul.lo.u32 %r10, %r9, %r1; setp.eq.u32 %p1, %r1, 0;"
-                        "@%p1 st.global.u32 [%rd3], %r10;"));
-  EXPECT_TRUE(is_found("mul.lo.u32 %r10, %r9, %r1; setp.eq.u32 %p1, %r1, 1;"
-                       "@%p1 st.global.u32 [%rd3], %r10;"));
+  EXPECT_FALSE(
+      is_found("mul.lo.u32 %r10, %r9, %r1; setp.eq.u32 %p1, %r1, 0;"
+               "@%p1 st.global.u32 [%rd3], %r10;"));
+  EXPECT_TRUE(
+      is_found("mul.lo.u32 %r10, %r9, %r1; setp.eq.u32 %p1, %r1, 1;"
+               "@%p1 st.global.u32 [%rd3], %r10;"));
 }
 
 TEST_F(UnwrittenValuesTest, PredicatesDependOnThemOrNot) {
@@ -77,9 +79,10 @@ TEST_F(UnwrittenValuesTest, PredicatesDependOnThemOrNot) {
 // A word of which one half was written.
 TEST_F(UnwrittenValuesTest, HalvesOfAWordAreTakenApart) {
   const auto found = [&](std::string_view uses) {
-    return is_found("mov.u16 %rs1, 7; st.shared.u16 [others], %rs1; bar.warp.sync -1;"
-                    "ld.shared.u32 %r7, [others];" +
-                    std::string(uses));
+    return is_found(
+        "mov.u16 %rs1, 7; st.shared.u16 [others], %rs1; bar.warp.sync -1;"
+        "ld.shared.u32 %r7, [others];" +
+        std::string(uses));
   };
   EXPECT_TRUE(found("st.global.u32 [%rd3], %r7;"));
   EXPECT_FALSE(found("st.global.u16 [%rd3], %r7;"));
@@ -90,12 +93,15 @@ TEST_F(UnwrittenValuesTest, HalvesOfAWordAreTakenApart) {
   EXPECT_FALSE(found("shl.b32 %r6, %r7, 16; st.global.u32 [%rd3], %r6;"));
   EXPECT_TRUE(found("shr.u32 %r6, %r7, 16; st.global.u32 [%rd3], %r6;"));
   // Through memory, and put together again.
-  EXPECT_FALSE(found("st.shared.u32 [others+8], %r7; ld.shared.u16 %rs2, [others+8];"
-                     "st.global.u16 [%rd3], %rs2;"));
-  EXPECT_TRUE(found("st.shared.u32 [others+8], %r7; ld.shared.u16 %rs2, [others+10];"
-                    "st.global.u16 [%rd3], %rs2;"));
-  EXPECT_FALSE(found("mov.b32 {%rs2, %rs3}, %r7; mov.b32 %r6, {%rs3, %rs2};"
-                     "mov.b32 {%rs4, %rs5}, %r6; st.global.u16 [%rd3], %rs5;"));
+  EXPECT_FALSE(
+      found("st.shared.u32 [others+8], %r7; ld.shared.u16 %rs2, [others+8];"
+            "st.global.u16 [%rd3], %rs2;"));
+  EXPECT_TRUE(
+      found("st.shared.u32 [others+8], %r7; ld.shared.u16 %rs2, [others+10];"
+            "st.global.u16 [%rd3], %rs2;"));
+  EXPECT_FALSE(
+      found("mov.b32 {%rs2, %rs3}, %r7; mov.b32 %r6, {%rs3, %rs2};"
+            "mov.b32 {%rs4, %rs5}, %r6; st.global.u16 [%rd3], %rs5;"));
   // The register has another value then.
   EXPECT_TRUE(found("mov.b32 %r7, %r9; st.global.u16 [%rd3], %r7;"));
 }
@@ -103,11 +109,13 @@ TEST_F(UnwrittenValuesTest, HalvesOfAWordAreTakenApart) {
 TEST_F(UnwrittenValuesTest, AtomicOperationsPassThemOn) {
   EXPECT_TRUE(is_stored("atom.shared.add.u32 %r10, [cells], 1;"));
   EXPECT_TRUE(is_stored("red.shared.add.u32 [cells], 1; ld.shared.u32 %r10, [cells];"));
-  EXPECT_FALSE(is_stored("st.shared.u32 [cells], 3; bar.warp.sync -1;"
-                         "atom.shared.add.u32 %r10, [cells], 1;"));
-  EXPECT_TRUE(is_stored("st.shared.u32 [cells], 3; bar.warp.sync -1;"
-                        "red.shared.add.u32 [cells], %r9; bar.warp.sync -1;"
-                        "ld.shared.u32 %r10, [cells];"));
+  EXPECT_FALSE(
+      is_stored("st.shared.u32 [cells], 3; bar.warp.sync -1;"
+                "atom.shared.add.u32 %r10, [cells], 1;"));
+  EXPECT_TRUE(
+      is_stored("st.shared.u32 [cells], 3; bar.warp.sync -1;"
+                "red.shared.add.u32 [cells], %r9; bar.warp.sync -1;"
+                "ld.shared.u32 %r10, [cells];"));
 }
 
 }  // namespace

@@ -136,8 +136,7 @@ TEST_F(WgmmaFindingsTest, FindsNothingWrongWithOrder) {
 
 // ptxas orders constants that are moved to accumulators behind the fence.
 TEST_F(WgmmaFindingsTest, AccumulatorsMayBeZeroedBehindTheFenceIfAsked) {
-  const std::string zeroed =
-      text({kFence, "mov.b32 %d0, 0;\n", product(0), kCommit, wait(0)});
+  const std::string zeroed = text({kFence, "mov.b32 %d0, 0;\n", product(0), kCommit, wait(0)});
   EXPECT_EQ(finding_of(zeroed).kind, FindingKind::kRegisterRace);
   const Layout layout{.steps = 2, .accumulators = 32};
   const auto is_clean = [&](const std::string& body) {
@@ -260,8 +259,7 @@ TEST_F(WgmmaFindingsTest, AnyWarpWaitsForAllRows) {
   const std::vector<float> expected(std::size_t{kThreads} * 32, 16.0F);
   for (unsigned seed = 0; seed < 20; ++seed) {
     device_.write(address, memory);
-    const Report report =
-        run(kernel_of(layout, body(wait(0), "")), address, {.seed = seed});
+    const Report report = run(kernel_of(layout, body(wait(0), "")), address, {.seed = seed});
     EXPECT_TRUE(report.is_clean()) << report.findings.front().text();
     std::vector<float> found(expected.size());
     device_.read(std::as_writable_bytes(std::span(found)), address + layout.results());

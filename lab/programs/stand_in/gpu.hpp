@@ -145,8 +145,8 @@ class Gpu {
   /// Runs the schedules of a group behind the first one, each on a copy of the memory.
   void search(const std::vector<emu::Launch>& launches, const emu::RunOptions& options,
               std::uint64_t count, std::vector<emu::Report>& reports);
-  /// Runs the group so that the program can go on with the results: again, without looking for
-  /// races, where only such findings ended it.
+  /// Runs the group so that the program goes on with the results, behind all findings that allow
+  /// it.
   emu::Report run_for_program(const std::vector<emu::Launch>& launches,
                               const emu::RunOptions& options);
   void write_host_changes();

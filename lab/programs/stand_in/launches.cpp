@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "core/thread_pool.hpp"
 #include "fovea_emulator/error.hpp"
@@ -21,15 +20,6 @@ namespace {
 
 using Kind = emu::FindingKind;
 
-// Whether the results of a GPU may be right in spite of the finding, so that the program goes on.
-bool may_go_on(const emu::Report& report) {
-  constexpr std::array kKinds = {Kind::kUninitialized, Kind::kRace, Kind::kNoProxyFence,
-                                 Kind::kNoTensorFence};
-  return std::ranges::all_of(report.findings, [&](const emu::Finding& finding) {
-    return std::ranges::find(kKinds, finding.kind) != kKinds.end();
-  });
-}
-
 // Returns the error that a GPU reports.
 int error_of(Kind kind) {
   switch (kind) {
@@ -40,6 +30,8 @@ int error_of(Kind kind) {
     case Kind::kDeadlock:
     case Kind::kNoProgress:
       return kLaunchTimeout;
+    case Kind::kAssertion:
+      return kAssert;
     case Kind::kIllegalOperand:
     case Kind::kIllegalTensorMap:
       return kIllegalInstruction;
@@ -105,6 +97,7 @@ void Gpu::launch(const LaunchRequest& request) {
                   .stream = request.stream,
                   .is_cooperative = request.is_cooperative};
   emu::LaunchConfig& config = pending.launch.config;
+  config.is_cooperative = request.is_cooperative;
   if (std::ranges::any_of(kernel_info.cluster, [](std::uint32_t blocks) { return blocks != 0; }) &&
       config.cluster == std::array<std::uint32_t, 3>{1, 1, 1}) {
     config.cluster = kernel_info.cluster;
@@ -247,44 +240,17 @@ void Gpu::search(const std::vector<emu::Launch>& launches, const emu::RunOptions
   reports.resize(std::min<std::size_t>(count, first + 1));
 }
 
-namespace {
-
-// What kernels print goes to the program's own output.
-void print_text_of_kernels(const emu::Report& report) {
-  if (!report.printed.empty()) {
-    std::fwrite(report.printed.data(), 1, report.printed.size(), stdout);
-    std::fflush(stdout);
-  }
-}
-
-}  // namespace
-
 emu::Report Gpu::run_for_program(const std::vector<emu::Launch>& launches,
                                  const emu::RunOptions& options) {
-  auto again = std::make_unique<emu::Device>(*device_);
-  emu::Report report = device_->run(launches, options);
-  if (report.is_clean()) {
-    print_text_of_kernels(report);
-    return report;
+  emu::RunOptions run = options;
+  run.max_findings = SIZE_MAX;
+  emu::Report report = device_->run(launches, run);
+  // Printed between what the program prints itself.
+  static_cast<void>(std::fwrite(report.printed.data(), 1, report.printed.size(), stdout));
+  if (!report.has_ended) {
+    failure_ =
+        report.findings.empty() ? int{kLaunchFailure} : error_of(report.findings.back().kind);
   }
-  if (may_go_on(report)) {
-    if (report.has_ended) {
-      return report;
-    }
-    emu::RunOptions lenient = options;
-    lenient.check_races = false;
-    lenient.check_stored_values = false;
-    const emu::Report second = again->run(launches, lenient);
-    device_ = std::move(again);
-    print_text_of_kernels(second);
-    if (second.is_clean()) {
-      return report;
-    }
-    report.findings.insert(report.findings.end(), second.findings.begin(), second.findings.end());
-  } else {
-    print_text_of_kernels(report);
-  }
-  failure_ = error_of(report.findings.back().kind);
   return report;
 }
 

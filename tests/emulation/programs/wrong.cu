@@ -1,4 +1,5 @@
-// What programs do wrong: one case a number.
+// What programs do wrong, and what they print: one case a number.
+#include <cassert>
 #include <cstdio>
 #include <cstdlib>
 
@@ -19,6 +20,11 @@ __global__ void last_wins(int* to) {
   }
   __syncthreads();
   to[threadIdx.x] = last;
+}
+
+__global__ void speak(int count) {
+  std::printf("thread %d\n", static_cast<int>(threadIdx.x));
+  assert(static_cast<int>(threadIdx.x) < count);
 }
 
 int main(int, char** argv) {
@@ -63,6 +69,12 @@ int main(int, char** argv) {
     case 9:  // too many threads
       fill<<<1, 2048>>>(numbers, 1);
       std::printf("%s\n", cudaGetErrorName(cudaGetLastError()));
+      break;
+    case 10:  // what kernels print stands between what the program prints
+    case 11:  // an assertion that does not hold
+      std::printf("before\n");
+      speak<<<1, 2>>>(argv[1][1] == '0' ? 2 : 1);
+      std::printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
       break;
     default:
       std::abort();
