@@ -13,7 +13,8 @@
 namespace fovea::emulation {
 namespace {
 
-constexpr int kElements = 1024;     // of a buffer
+constexpr int kElements = 1024;  // of a buffer
+constexpr int kBoxElements = 64;
 constexpr int kBlockThreads = 256;  // where the kernel does not say how many
 constexpr std::size_t kTensorMapAlignment = 64;
 
@@ -56,7 +57,7 @@ nlohmann::ordered_json template_of(const emu::KernelHandle& kernel) {
     } else if (parameter.bytes == emu::kTensorMapBytes &&
                parameter.alignment >= kTensorMapAlignment) {
       buffers[name] = buffer;
-      arguments.push_back({{"tensor_map", {{"buffer", name}, {"box", {kElements}}}}});
+      arguments.push_back({{"tensor_map", {{"buffer", name}, {"box", {kBoxElements}}}}});
     } else if (!type.empty() && !parameter.is_array) {
       arguments.push_back({{type, 0}});
     } else {
