@@ -153,7 +153,8 @@ DONE:
   EXPECT_EQ(get<std::uint32_t>(address_, 128), std::vector<std::uint32_t>(128, 9));
 }
 
-// An mbarrier that counts a bulk copy, begun without a fence.
+// An mbarrier that counts a bulk copy, begun without a fence. A block that is a cluster of its own
+// needs none.
 TEST_F(GoingOnTest, InitialisationsNeedNoFenceIfAsked) {
   const auto report = [&](std::string_view fence, bool is_required) {
     const std::string body = fmt::format(R"(
@@ -171,7 +172,9 @@ WAITS:
   @!%p2 bra WAITS;)",
                                          fence);
     return run(kernel(body, ".shared .align 16 .b8 words[1024]; .shared .align 8 .b64 full;"),
-               put(std::vector<std::uint32_t>(32, 1)), 64, {.check_init_fences = is_required});
+               put(std::vector<std::uint32_t>(32, 1)),
+               LaunchConfig{.grid = {2, 1, 1}, .block = {64, 1, 1}, .cluster = {2, 1, 1}},
+               {.check_init_fences = is_required});
   };
   EXPECT_TRUE(report("fence.mbarrier_init.release.cluster;", true).is_clean());
   const Report wrong = report("", true);

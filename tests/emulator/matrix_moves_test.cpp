@@ -180,7 +180,8 @@ TEST_F(MatrixMovesTest, FindsWhatIsWrong) {
   const auto used_by = [](unsigned lane) {
     return fmt::format(
         "setp.ne.u32 %p1, %r1, 5; @%p1 mov.u32 %r2, 1; movmatrix.sync.aligned.m8n8.trans.b16 %r3, "
-        "%r2; setp.ne.u32 %p2, %r1, {}; @%p2 bra DONE; mul.wide.u32 %rd4, %r3, 0; "
+        "%r2; setp.ne.u32 %p2, %r1, {}; @%p2 bra DONE; and.b32 %r3, %r3, 1; mul.wide.u32 %rd4, "
+        "%r3, 4; "
         "add.s64 %rd5, %rd1, %rd4; st.global.u32 [%rd5], %r1; DONE:",
         lane);
   };
