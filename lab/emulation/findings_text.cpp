@@ -54,6 +54,11 @@ Json location(const SourceLine& place, const std::string& kernel, const std::str
   return json;
 }
 
+// Whether lines of the PTX lead anywhere: the PTX of a CUDA source is not kept.
+bool has_ptx(const std::string& file) {
+  return !file.ends_with(".cu");
+}
+
 std::string rule_id(std::string_view kind) {
   std::string id(kind);
   std::ranges::replace(id, ' ', '-');
@@ -82,7 +87,7 @@ Json result_of(const emu::Finding& finding, const std::string& ptx) {
   if (places.size() > 1) {
     related.push_back(location(places[1], finding.kernel, "inlined here"));
   }
-  if (!finding.source.empty()) {
+  if (!finding.source.empty() && has_ptx(ptx)) {
     related.push_back(location({ptx, finding.line}, finding.kernel, "the instruction"));
   }
   for (std::size_t i = 0; i < related.size(); ++i) {
@@ -139,7 +144,7 @@ std::vector<std::string> compiler_lines(const emu::Finding& finding, const std::
   if (places.size() > 1) {
     lines.push_back(fmt::format("{}:{}: note: inlined here", places[1].file, places[1].line));
   }
-  if (!finding.source.empty()) {
+  if (!finding.source.empty() && has_ptx(ptx)) {
     lines.push_back(fmt::format("{}:{}: note: the instruction", ptx, finding.line));
   }
   return lines;

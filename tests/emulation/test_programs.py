@@ -67,8 +67,8 @@ def test_shared_pitched_managed_and_page_locked_memory(run):
 def test_a_forgotten_barrier_is_found_and_the_program_goes_on(run):
     out, errors, report = run("matrices", flags=("-arch=sm_90", "-lineinfo", "-DFORGOTTEN"), code=1)
     assert out.splitlines()[0] == "transpose right" and out.splitlines()[-1].startswith("product")
-    (finding,) = {found["kernel"]: found for found in report["found"]}.values()
-    assert finding["kind"] == "race" and finding["kernel"].startswith("multiply")
+    finding = next(found for found in report["found"] if found["kind"] == "race")
+    assert all(found["kernel"].startswith("multiply") for found in report["found"])
     assert finding["launch"] == 2 and "matrices.cu" in finding["source"] and finding["other"]["line"] > 0
     assert "launch 2, seed 0: multiply: race" in errors
 
@@ -142,7 +142,7 @@ def test_a_program_on_the_driver(run, driver, nvcc, tmp_path, form):
 
 
 def test_machine_code_alone_is_refused_with_the_option_that_helps(run, driver, nvcc, tmp_path):
-    out, errors, _ = run("wrong", "8", flags=("-gencode", "arch=compute_90,code=sm_90"), code=2)
+    out, errors, _ = run("wrong", "1", flags=("-gencode", "arch=compute_90,code=sm_90"), code=2)
     assert "-gencode arch=compute_90,code=compute_90" in errors
     assert "cudaError" in out
     subprocess.run([nvcc, "-cubin", "-arch=sm_90", SOURCES / "scale.cu", "-o", tmp_path / "module"], check=True)

@@ -63,7 +63,7 @@ def test_findings_are_written_as_sarif(run_fovea, files, tmp_path):
     (run,) = log["runs"]
     rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
     results = run["results"]
-    assert rules == {"race", "mismatch"} == {result["ruleId"] for result in results}
+    assert rules == {result["ruleId"] for result in results} >= {"race", "mismatch"}
     races = [result for result in results if result["ruleId"] == "race"]
     assert len(races) <= 2  # of the same two lines, whichever came first
     for race in races:
@@ -85,7 +85,7 @@ def test_findings_are_written_as_sarif(run_fovea, files, tmp_path):
 
 def test_json_has_the_names_of_places_and_kernels(emulate):
     report = emulate(SOURCE_LINES, LAUNCH, code=1)
-    race = report["found"][0]["findings"][0]
+    race = next(found for found in report["found"][0]["findings"] if found["kind"] == "race")
     assert race["place"] == "tile[127]"
     assert race["kernel"] == race["other"]["kernel"] == "void sums<4>(unsigned int*)"
     assert {race["source"], race["other"]["source"]} == {f"/code/my kernels/sums.cu:{line}" for line in (12, 14)}

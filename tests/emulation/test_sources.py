@@ -59,7 +59,7 @@ def launch_of(factor, limit=64):
         (b" \n\n", "is empty; expected PTX"),
         (b"#include <cstdio>\n__global__ void f() {}\n", "has a name that ends in .cu"),
         (b"PK\x03\x04" + bytes(30), "is an archive"),
-        (b"hello", "expected a directive"),
+        (b"hello", "unsupported directive"),
     ],
 )
 def test_other_files_are_named(run_fovea, tmp_path, content, told):
@@ -115,7 +115,7 @@ def test_a_cuda_source_is_compiled(run_fovea, tmp_path, nvcc):
     # An assertion names its place, and a source with an error is the compiler's to refuse.
     launch.write_text(json.dumps(launch_of(2, limit=5)))
     found = run_fovea("emulate", tmp_path / "work.cu", "--launch", launch, code=1).stdout
-    assert "assertion" in found and "work.cu:12: " in found and "`i < limit`" in found
+    assert "assertion" in found and "work.cu:11: " in found and "`i < limit`" in found
     (tmp_path / "work.cu").write_text("__global__ void f() { nonsense; }")
     message = run_fovea("emulate", tmp_path / "work.cu", code=2).stderr
     assert "nonsense" in message and "internal error" not in message
