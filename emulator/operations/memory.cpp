@@ -45,6 +45,11 @@ MemorySpace resolve_space(std::uint64_t& address) {
             std::nullopt, space == MemorySpace::kGlobal ? address : 0);
 }
 
+// Whether an offset lies in reserved shared memory that the kernel has been given.
+bool is_groups_shared(Block& block, std::uint64_t offset) {
+  return offset >= kGroupsSharedOffset && block.grid().program->uses_groups_shared;
+}
+
 }  // namespace
 
 Memory resolve(Warp& warp, const Op& op, int lane, MemorySpace space, std::uint64_t address,
@@ -75,8 +80,8 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
       const std::uint64_t offset = address & ((1U << kRankShift) - 1);
       const bool is_own = rank == block.rank();
       if (rank >= block.cluster().blocks().size() || (space == MemorySpace::kShared && !is_own) ||
-          offset < kReservedSharedBytes || offset > block.shared.size() ||
-          bytes > block.shared.size() - offset) {
+          (offset < kReservedSharedBytes && !is_groups_shared(block, offset)) ||
+          offset > block.shared.size() || bytes > block.shared.size() - offset) {
         stop_outside(warp, op, lane, space, address, bytes);
       }
       Block& owner = is_own ? block : block.cluster().blocks()[rank];
