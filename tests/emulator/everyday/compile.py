@@ -44,12 +44,22 @@ def architecture(cases):
     return "sm_90a" if lowest <= 90 else f"sm_{lowest}a"
 
 
-def compile_unit(cases, folder, name, flags=()):
-    """Writes folder/name.cu and folder/name.ptx; the compiler's words are in the error."""
+def compile_unit(cases, folder, name, flags=(), target=None):
+    """Writes folder/name.cu and folder/name.ptx, for a target or as the cases need; errors have the compiler's words."""
     text = folder / f"{name}.cu"
     text.write_text(source(cases))
     made = folder / f"{name}.ptx"
-    command = [compiler(), f"-arch={architecture(cases)}", "-std=c++17", "-w", "-ptx", *flags, "-o", made, text]
+    command = [
+        compiler(),
+        f"-arch={target or architecture(cases)}",
+        "-std=c++17",
+        "-w",
+        "-ptx",
+        *flags,
+        "-o",
+        made,
+        text,
+    ]
     subprocess.run(command, check=True, capture_output=True, text=True)
     return made
 

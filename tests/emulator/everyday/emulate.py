@@ -14,7 +14,8 @@ ELEMENTS = {
     "f2": "f16", "f4": "f32", "f8": "f64", "u1": "u8", "i1": "s8", "u2": "u16", "i2": "s16", "u4": "u32", "i4": "s32",
     "u8": "u64", "i8": "s64",
 }  # fmt: skip
-Outcome = collections.namedtuple("Outcome", "kind said outputs")  # kind: right, refused, found, wrong or failed
+# kind: right, refused, found, wrong or failed; kinds: those of all findings
+Outcome = collections.namedtuple("Outcome", "kind said outputs kinds", defaults=(frozenset(),))
 
 
 def isolate(ptx, kernel):
@@ -101,7 +102,7 @@ def run(program, case, ptx, folder, *options):
     data = [path.read_bytes() if path.exists() else b"" for path in outputs]
     findings = [finding for found in report["found"] for finding in found["findings"]]
     if told := [finding for finding in findings if finding["kind"] != "mismatch"]:
-        return Outcome("found", json.dumps(told[0]), data)
+        return Outcome("found", json.dumps(told[0]), data, frozenset(finding["kind"] for finding in told))
     differences = [difference(output, bytes) for output, bytes in zip(case.outputs, data)]
     if findings or any(differences):
         return Outcome("wrong", "; ".join(filter(None, differences)) or json.dumps(findings[0]), data)

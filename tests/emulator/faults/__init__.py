@@ -1,0 +1,4 @@
+"""Kernels with a planted fault, each beside the kernel without it, and right kernels that only look wrong."""
+
+from . import asynchronous, blocks, clusters, grids, innocent, products, tensor_memory, warps  # noqa: F401
+from .table import FAULTS, INNOCENT  # noqa: F401
