@@ -23,7 +23,9 @@ import numpy
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 
-from everyday import CASES  # noqa: E402
+import faults  # noqa: E402
+
+import everyday  # noqa: E402
 from everyday.table import Output, difference, digest  # noqa: E402
 
 SECONDS = 8  # for a kernel, the start of a process included
@@ -139,12 +141,12 @@ class Gpu:
         return outputs
 
 
-def work(folder, names):
+def work(folder, names, cases):
     """Runs kernels in this process, a line of JSON for each; ends at the first that fails, for the context is lost."""
     gpu = Gpu()
     for name in names:
         try:
-            outputs = gpu.run(folder, CASES[name])
+            outputs = gpu.run(folder, cases[name])
         except CudaError as error:
             print(json.dumps({"name": name, "error": str(error)}), flush=True)
             return
@@ -152,11 +154,11 @@ def work(folder, names):
         print("\n" + json.dumps(told), flush=True)  # behind what kernels print
 
 
-def run_apart(folder, names):
+def run_apart(folder, names, *flags):
     """Yields what each kernel left, in processes that are started anew after one that failed."""
     left = list(names)
     while left:
-        command = [sys.executable, __file__, str(folder), "-", "--work", *left]
+        command = [sys.executable, __file__, str(folder), "-", *flags, "--work", *left]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace")
         lines = queue.Queue()
         threading.Thread(target=lambda p=process, q=lines: [*map(q.put, p.stdout), q.put(None)], daemon=True).start()
@@ -186,21 +188,23 @@ def main():
     parser.add_argument("output", help="the JSON file that is written")
     parser.add_argument("--only", nargs="*", help="names of kernels")
     parser.add_argument("--most-seconds", type=float, default=150)
+    parser.add_argument("--faults", action="store_true", help="the right kernels of the table of faults instead")
     parser.add_argument("--work", nargs="*", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    cases = faults.RIGHT if options.faults else everyday.CASES
     if options.work is not None:
-        return work(options.folder, options.work)
+        return work(options.folder, options.work, cases)
     compiled = {path.stem for path in options.folder.iterdir() if path.suffix in (".cubin", ".ptx")}
-    names = options.only or [name for name, case in CASES.items() if case.unit in compiled and case.lowest <= 90]
+    names = options.only or [name for name, case in cases.items() if case.unit in compiled and case.lowest <= 90]
     kernels, wrong, failed = {}, [], []
     end = time.monotonic() + options.most_seconds
-    for told in run_apart(options.folder, names):
+    for told in run_apart(options.folder, names, *(["--faults"] if options.faults else [])):
         name = told.pop("name")
-        kernels[name] = {"digest": digest(CASES[name])} | told
+        kernels[name] = {"digest": digest(cases[name])} | told
         if "error" in told:
             failed.append(f"{name}: {told['error']}")
             continue
-        for output, data in zip(CASES[name].outputs, told["outputs"]):
+        for output, data in zip(cases[name].outputs, told["outputs"]):
             if said := difference(output, base64.b64decode(data)):
                 wrong.append(f"{name}: {said}")
         if time.monotonic() > end:

@@ -14,6 +14,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 
+import faults  # noqa: E402
+
 from everyday import CASES  # noqa: E402
 
 
@@ -23,10 +25,10 @@ def compiler(name="nvcc"):
     return pathlib.Path(found) if pathlib.Path(found).exists() else None
 
 
-def units(names=None):
+def units(names=None, table=CASES):
     """The cases of each source, by its name."""
     gathered = {}
-    for case in CASES.values():
+    for case in table.values():
         if names is None or case.unit in names:
             gathered.setdefault(case.unit, []).append(case)
     return gathered
@@ -69,11 +71,12 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--only", nargs="*", help="names of the sources that are compiled")
     parser.add_argument("--cubins", action="store_true")
+    parser.add_argument("--faults", action="store_true", help="the right kernels of the table of faults instead")
     parser.add_argument("--flags", nargs="*", default=[], help="more flags of nvcc")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     failed = False
-    for name, cases in units(options.only).items():
+    for name, cases in units(options.only, faults.RIGHT if options.faults else CASES).items():
         try:
             ptx = compile_unit(cases, options.folder, name, options.flags)
             if options.cubins:
