@@ -28,8 +28,8 @@ CAPTURES = sorted((ROOT / "tests/emulator/everyday/cards").glob("*.json"))
 SAMPLE = ("carries", "rounding", "warps")
 # Kernels that a GPU runs and the emulator refuses by name.
 REFUSED = {"device_malloc"}
-# Without optimisation bit fields of a word that nothing wrote are set one after the other, and whether it was written is
-# known of whole bytes alone.
+# Kernel whose bit fields are set one after the other without optimisation: whether a word was written is known of whole
+# bytes alone.
 FOUND_UNOPTIMISED = {"bit_fields"}
 
 
