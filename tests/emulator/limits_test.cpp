@@ -129,8 +129,10 @@ TEST(LimitsTest, NumbersThatNoTypeHoldsAreRefused) {
         fmt::format(".version 9.0\n.target sm_90a\n.entry test() {} {{ ret; }}\n", directive));
     EXPECT_NE(said.find(told), std::string::npos) << directive << ": " << said;
   }
-  for (const char* const body : {"mov.u32 %r2, %tid.q;", "mov.u32 %r2, %tid.;",
-                                 "cp.async.wait_group 256;", ".loc 1 9999999999 1"}) {
+  for (const char* const body :
+       {"mov.u32 %r2, %tid.q;", "mov.u32 %r2, %tid.;", "cp.async.wait_group 256;",
+        ".loc 1 9999999999 1", "ld.global.pred %rs1, [%rd1];", "ld.global.s4 %rs1, [%rd1];",
+        ".reg .b128 %q; ld.global.b128 %q, [%rd1];", "fence.proxy.tensormap::generic.release;"}) {
     EXPECT_NE(said_of(kernel(body)), "") << body;
   }
   EXPECT_EQ(said_of(kernel("mov.u64 %rd4, -9223372036854775808; "
