@@ -1,4 +1,5 @@
 // PTX that asks for too much: it is refused with its line, and nothing is written beyond its place.
+#include <clocale>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -109,6 +110,16 @@ TEST(LimitsTest, TextInItselfIsBounded) {
   EXPECT_NE(said_of(kernel("mov.u32 %r2, {1;")).find("has no end"), std::string::npos);
   EXPECT_NE(said_of(kernel(many('{') + many('}'))).find("nested blocks"), std::string::npos);
   EXPECT_EQ(said_of(kernel("{ { mov.u32 %r2, -1; } }")), "");
+}
+
+TEST(LimitsTest, NumbersAreTheSameInEachLocale) {
+  const std::string before = std::setlocale(LC_NUMERIC, nullptr);
+  for (const char* const locale : {"de_DE.UTF-8", "fr_FR.UTF-8", "C"}) {
+    if (std::setlocale(LC_NUMERIC, locale) != nullptr) {
+      EXPECT_EQ(said_of(kernel("mov.f32 %f1, 1.5;")), "") << locale;
+    }
+  }
+  std::setlocale(LC_NUMERIC, before.c_str());
 }
 
 TEST(LimitsTest, NumbersThatNoTypeHoldsAreRefused) {
