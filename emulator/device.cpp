@@ -179,6 +179,9 @@ std::size_t shared_bytes_per_block(const Launch& launch) {
   return bytes;
 }
 
+// More memory than there is, so that sums of it do not overflow.
+constexpr std::uint64_t kTooManyBytes = std::uint64_t{1} << 60U;
+
 // Estimates the host memory for the blocks of a launch that run concurrently.
 std::size_t host_bytes_of_launch(const Launch& launch, const RunOptions& options) {
   // Host bytes per byte of shared memory: data, initialisation flag and race detector's shadow.
@@ -197,7 +200,9 @@ std::size_t host_bytes_of_launch(const Launch& launch, const RunOptions& options
           ? product(launch.config.grid)
           : std::max(product(launch.config.cluster), std::uint64_t{options.resident_blocks});
   const std::uint64_t resident_blocks = std::min(product(launch.config.grid), concurrent_blocks);
-  return block_bytes * resident_blocks + 2 * launch.parameters.size();
+  return resident_blocks > kTooManyBytes / block_bytes
+             ? kTooManyBytes
+             : block_bytes * resident_blocks + 2 * launch.parameters.size();
 }
 
 // Allocates the zeros in which the blocks of a cooperative launch count at the grid's barrier; its
@@ -209,6 +214,12 @@ std::uint64_t allocate_workspace(GlobalMemory& memory) {
   std::ranges::fill(workspace.bytes, std::byte{0});
   std::ranges::fill(workspace.is_written, std::uint8_t{1});
   return address;
+}
+
+// Whether memory is allocated for a variable of a module.
+bool is_allocated(const syntax::Variable& variable) {
+  return (variable.space == syntax::Space::kGlobal || variable.space == syntax::Space::kConstant) &&
+         variable.refusal.empty();
 }
 
 // Writes a variable's initial value; zeros for elements without one.
@@ -314,8 +325,7 @@ ModuleHandle Device::load_module(std::string_view ptx, std::size_t max_bytes, De
   const auto loaded = std::make_shared<LoadedModule>(ptx, max_bytes);
   std::size_t variables = 0;  // total size of the variables
   for (const syntax::Variable& variable : loaded->module.variables) {
-    if ((variable.space == syntax::Space::kGlobal || variable.space == syntax::Space::kConstant) &&
-        variable.refusal.empty()) {
+    if (is_allocated(variable)) {
       loaded->addresses.emplace(
           variable.name,
           impl_->memory.allocate(variable.bytes, std::max<std::size_t>(variable.alignment, 256)));
@@ -329,11 +339,11 @@ ModuleHandle Device::load_module(std::string_view ptx, std::size_t max_bytes, De
   }
   ModuleHandle handle;
   for (syntax::Variable& variable : loaded->module.variables) {
-    if (const auto address = loaded->addresses.find(variable.name);
-        address != loaded->addresses.end()) {
-      initialize(impl_->memory, *loaded, variable, address->second);
+    if (is_allocated(variable)) {
+      const std::uint64_t address = loaded->addresses.at(variable.name);
+      initialize(impl_->memory, *loaded, variable, address);
       handle.variables.push_back(
-          {.name = variable.name, .address = address->second, .bytes = variable.bytes});
+          {.name = variable.name, .address = address, .bytes = variable.bytes});
     }
   }
   std::vector<KernelHandle>& kernels = handle.kernels;
@@ -397,6 +407,7 @@ std::size_t Device::host_bytes_of_run(std::span<const Launch> launches,
     check_launch(launch);
     overlapping_bytes = (launch.config.is_dependent ? overlapping_bytes : 0) +
                         host_bytes_of_launch(launch, options);
+    overlapping_bytes = std::min<std::size_t>(overlapping_bytes, kTooManyBytes);
     maximum = std::max(maximum, overlapping_bytes);
   }
   return maximum + 2 * impl_->memory.bytes();

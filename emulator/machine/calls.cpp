@@ -20,7 +20,7 @@ namespace {
 
 // Words of a register in the register file: its header and its values.
 std::uint32_t saved_words(int bits) {
-  return kHeaderWords + (bits == 1 ? 4U : static_cast<std::uint32_t>(bits) * kLanes / 32);
+  return kHeaderWords + register_words(bits);
 }
 
 // Calls use(slot, bits) for each register whose value a call has to save.

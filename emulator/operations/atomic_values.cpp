@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <type_traits>
 #include <utility>
 
+#include "emulator/operations/floating.hpp"
 #include "emulator/operations/lane_wise.hpp"
 #include "emulator/operations/number_formats.hpp"
 
@@ -53,10 +53,6 @@ ComputeAtomic integer_code(Atomic operation) {
   return kCodes.at(static_cast<std::size_t>(operation));
 }
 
-float flush(float value) {
-  return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0F, value) : value;
-}
-
 // Adds binary32 numbers. Atomic operations in global memory flush subnormal numbers, those in
 // shared memory do not.
 template <bool kFlushes>
@@ -64,7 +60,8 @@ std::uint64_t add_single(std::uint64_t old, std::uint64_t a, std::uint64_t /*b*/
   auto x = std::bit_cast<float>(static_cast<std::uint32_t>(old));
   auto y = std::bit_cast<float>(static_cast<std::uint32_t>(a));
   if constexpr (kFlushes) {
-    return std::bit_cast<std::uint32_t>(canonicalize_nan(flush(flush(x) + flush(y))));
+    return std::bit_cast<std::uint32_t>(
+        canonicalize_nan(flush_to_zero(flush_to_zero(x) + flush_to_zero(y))));
   }
   return std::bit_cast<std::uint32_t>(canonicalize_nan(x + y));
 }

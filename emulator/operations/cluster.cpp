@@ -197,7 +197,7 @@ void decode_proxy_fence(Decoder& decoder) {
   }
   if (decoder.take("tensormap::generic")) {
     const bool acquires = decoder.take_one_of({"acquire", "release"}) == "acquire";
-    const races::Scope scope = take_scope(decoder);
+    const races::Scope scope = require_scope(decoder);
     decoder.expect_operands(acquires ? 2 : 0);
     op.details.set(MemoryFence{.scope = scope, .acquires = acquires, .releases = !acquires});
     op.orders_clusters = scope == races::Scope::kDevice;
@@ -234,10 +234,7 @@ void decode_fence(Decoder& decoder) {
     const std::string_view order = decoder.take_one_of({"acq_rel", "sc", "acquire", "release"});
     fence.acquires = order != "release";
     fence.releases = order != "acquire";
-    fence.scope = take_scope(decoder);
-    if (fence.scope == races::Scope::kNone) {
-      decoder.fail("expected a scope: .cta, .cluster, .gpu or .sys");
-    }
+    fence.scope = require_scope(decoder);
   }
   op.details.set(fence);
   op.orders_clusters = fence.scope == races::Scope::kDevice;

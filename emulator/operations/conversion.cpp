@@ -210,6 +210,9 @@ Conversion::Side side_of(const Decoder& decoder, std::size_t operand, Type type)
   if (register_bits < bits_of(type)) {
     decoder.fail("a register is narrower than the instruction's type");
   }
+  if (bits_of(type) < 8 || register_bits > 64) {
+    decoder.fail("unsupported type");
+  }
   return {.format = is_float(type) ? format_of(decoder, type) : FloatFormat{},
           .bits = static_cast<std::uint8_t>(bits_of(type)),
           .register_bits = static_cast<std::uint8_t>(register_bits),

@@ -282,9 +282,7 @@ void decode_copy_arrival(Decoder& decoder) {
 void decode_copy(Decoder& decoder) {
   Op& op = decoder.op();
   const std::string_view cache_operator = decoder.take_one_of({"ca", "cg"});
-  if (!decoder.take("shared::cta")) {
-    decoder.require("shared");
-  }
+  require_shared(decoder);
   decoder.require("global");
   for (const std::string_view hint : {"L2::64B", "L2::128B", "L2::256B"}) {
     decoder.take(hint);

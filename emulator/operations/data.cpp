@@ -25,16 +25,23 @@ Outcome run_move_predicate(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
+// Whether it is kept which parts of a value are initialised.
+template <typename Whole>
+constexpr bool kKeepsPartial = sizeof(Whole) <= sizeof(std::uint64_t);
+
 // Returns those of the lanes, whose value is not initialised as a whole, of which this part is.
 template <typename Whole, typename Part>
 Lanes lanes_with_part(const Warp& warp, Slot slot, const Vec<Whole>& whole, Lanes lanes,
                       std::size_t part) {
   Lanes valid = 0;
-  const std::uint64_t mask = std::uint64_t{static_cast<Part>(~Part{0})} << 8 * sizeof(Part) * part;
-  for_each_lane(lanes, [&](int lane) {
-    const std::uint64_t bits = warp.partial_values.written_bits(slot, lane, whole.lanes[lane]);
-    valid |= (bits & mask) == mask ? lane_bit(lane) : 0;
-  });
+  if constexpr (kKeepsPartial<Whole>) {
+    const std::uint64_t mask = std::uint64_t{static_cast<Part>(~Part{0})}
+                               << 8 * sizeof(Part) * part;
+    for_each_lane(lanes, [&](int lane) {
+      const std::uint64_t bits = warp.partial_values.written_bits(slot, lane, whole.lanes[lane]);
+      valid |= (bits & mask) == mask ? lane_bit(lane) : 0;
+    });
+  }
   return valid;
 }
 
@@ -72,15 +79,17 @@ Outcome run_pack(Warp& warp, const Op& op, Lanes lanes) {
     }
   }
   warp.write(op.slots[0], whole, lanes, valid);
-  for_each_lane(lanes & ~valid, [&](int lane) {
-    std::uint64_t bits = 0;
-    for (std::size_t part = 0; part < op.list.size(); ++part) {
-      const std::uint64_t mask = std::uint64_t{static_cast<Part>(~Part{0})}
-                                 << 8 * sizeof(Part) * part;
-      bits |= (warp.valid(op.list[part]) & lane_bit(lane)) != 0 ? mask : 0;
-    }
-    warp.partial_values.keep(op.slots[0], lane, whole.lanes[lane], bits);
-  });
+  if constexpr (kKeepsPartial<Whole>) {
+    for_each_lane(lanes & ~valid, [&](int lane) {
+      std::uint64_t bits = 0;
+      for (std::size_t part = 0; part < op.list.size(); ++part) {
+        const std::uint64_t mask = std::uint64_t{static_cast<Part>(~Part{0})}
+                                   << 8 * sizeof(Part) * part;
+        bits |= (warp.valid(op.list[part]) & lane_bit(lane)) != 0 ? mask : 0;
+      }
+      warp.partial_values.keep(op.slots[0], lane, whole.lanes[lane], bits);
+    });
+  }
   return Outcome::kDone;
 }
 

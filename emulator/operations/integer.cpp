@@ -182,7 +182,7 @@ void decode_product(Decoder& decoder) {
     return;
   }
   const std::string_view part = decoder.take_one_of({"lo", "hi", "wide"});
-  if (kIsMad && decoder.take("cc")) {
+  if (kIsMad && part != "wide" && decoder.take("cc")) {
     decode_extended(decoder, part == "lo" ? Extended::kMadLow : Extended::kMadHigh,
                     {.writes = true});
     return;

@@ -16,7 +16,6 @@
 namespace emu {
 namespace {
 
-constexpr std::size_t kMaxRegisters = 8;
 constexpr std::size_t kMaxRuns = 32;
 
 // Details. Slots: the address, the stride. `list`: the registers.

@@ -136,6 +136,14 @@ races::Scope take_scope(Decoder& decoder) {
                                                       : races::Scope::kNone;
 }
 
+races::Scope require_scope(Decoder& decoder) {
+  const races::Scope scope = take_scope(decoder);
+  if (scope == races::Scope::kNone) {
+    decoder.fail("expected a scope: .cta, .cluster, .gpu or .sys");
+  }
+  return scope;
+}
+
 races::StrongAccess take_order(Decoder& decoder, bool may_acquire, bool may_release,
                                bool is_atomic) {
   races::StrongAccess access{.is_atomic = is_atomic};
@@ -146,11 +154,10 @@ races::StrongAccess take_order(Decoder& decoder, bool may_acquire, bool may_rele
   const bool is_volatile = !is_atomic && decoder.take("volatile");
   const bool is_mmio = !is_atomic && decoder.take("mmio");
   if (orders || is_volatile || decoder.take("relaxed") || is_atomic) {
-    access.scope = is_volatile ? races::Scope::kDevice : take_scope(decoder);
+    access.scope = is_volatile ? races::Scope::kDevice
+                   : is_atomic ? take_scope(decoder)
+                               : require_scope(decoder);
     if (access.scope == races::Scope::kNone) {
-      if (!is_atomic) {
-        decoder.fail("expected a scope: .cta, .cluster, .gpu or .sys");
-      }
       access.scope = races::Scope::kDevice;
     }
   } else if (is_mmio) {
@@ -409,12 +416,18 @@ void decode_access(Decoder& decoder) {
   if (access.count * bits_of(type) > 256) {
     decoder.fail("unsupported access to more than 32 bytes");
   }
+  if (bits_of(type) < 8 || bits_of(type) > 64) {
+    decoder.fail("unsupported type");
+  }
   access.address = decoder.add_address(kIsLoad ? 1 : 0);
   const std::span<const syntax::Operand> elements = decoder.parts(kIsLoad ? 0 : 1, access.count);
   const int bits = bits_of(type);
   int register_bits = std::max(bits, 16);
   for (const syntax::Operand& element : elements) {
     register_bits = std::max(register_bits, decoder.register_bits(element, type));
+  }
+  if (register_bits > 64) {
+    decoder.fail("unsupported register of more than 64 bits");
   }
   const Type register_type = register_bits == bits ? type : bit_type(register_bits);
   for (const syntax::Operand& element : elements) {

@@ -64,6 +64,8 @@ void require_shared(Decoder& decoder);
 
 /// Takes .cta, .cluster, .gpu or .sys; returns kNone if none is present.
 races::Scope take_scope(Decoder& decoder);
+/// The same; fails if none is present.
+races::Scope require_scope(Decoder& decoder);
 /// Takes the order of a strong access (.relaxed, .acquire, .release or .acq_rel, of those that are
 /// allowed) and its scope. Without an order the access is weak, or relaxed if it `is_atomic`.
 races::StrongAccess take_order(Decoder& decoder, bool may_acquire, bool may_release,

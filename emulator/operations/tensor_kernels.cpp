@@ -32,9 +32,6 @@ constexpr int kMaxPlainTop = 60;
 constexpr int kMinPlainSumTop = -100;
 // Terms whose sum fits into 32 bits.
 constexpr std::size_t kIntTerms = 16;
-// Exponent bias of E8M0, and its NaN.
-constexpr int kScaleBias = 127;
-constexpr int kNanScale = 255;
 
 template <typename Vector>
 [[gnu::always_inline]] inline void load(const void* from, Vector& to) {

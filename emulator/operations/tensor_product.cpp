@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::size_t kMaxStep = 32;  // elements of floats that are added at once
 
-// Exponent bias of E8M0, and its NaN.
-constexpr int kScaleBias = 127;
-constexpr int kNanScale = 255;
-
 // Decodes elements of a line, with its scale.
 std::span<const Parts> decode_step(const Lines& lines, std::size_t line, const Step& step,
                                    std::array<Parts, kMaxStep>& to) {

@@ -16,6 +16,10 @@ namespace emu {
 /// Number of lines whose sums are computed together.
 constexpr std::size_t kBlockLines = 16;
 
+/// Exponent bias of E8M0, and its NaN.
+constexpr int kScaleBias = 127;
+constexpr int kNanScale = 255;
+
 /// Rows of A or columns of B ("lines") with `depth` elements each, packed into words along K. The
 /// words are stored for blocks of lines, in which the words with the same number are contiguous.
 struct Lines {

@@ -84,7 +84,8 @@ void decode_call(Decoder& decoder,
   Call call;
   const syntax::Function* function = nullptr;
   if (called.kind == OperandKind::kSymbol) {
-    function = program.module->find_function(called.name);
+    const bool is_variable = called.index >= 0;
+    function = is_variable ? nullptr : program.module->find_function(called.name);
     if (function == nullptr) {
       decoder.fail(fmt::format("{} is not a function", called.name));
     }
@@ -100,6 +101,9 @@ void decode_call(Decoder& decoder,
   op.target = static_cast<std::int32_t>(program.calls.size());
   if (function != nullptr && function->is_defined) {
     call.function = functions.find(function->name)->second;
+    if (call.function == 0) {  // the kernel comes first
+      decoder.fail(fmt::format("{} is also the name of the kernel", function->name));
+    }
   }
   program.calls.push_back(std::move(call));
   if (function != nullptr && !function->is_defined) {

@@ -147,6 +147,9 @@ void Decoder::require_whole(const Operand& operand) const {
   if (operand.has_minus || !operand.selector.empty()) {
     fail("this instruction takes no minus sign before a register and no part of one");
   }
+  if (operand.offset != 0 && operand.kind != OperandKind::kSymbol) {
+    fail(fmt::format("nothing can be added to {} here", operand.name));
+  }
 }
 
 Slot Decoder::source(const Operand& operand, Type type) const {
@@ -157,7 +160,7 @@ Slot Decoder::source(const Operand& operand, Type type) const {
   require_whole(operand);
   switch (operand.kind) {
     case OperandKind::kRegister:
-      if (layout_.bits_of(operand.index) != bits || operand.offset != 0) {
+      if (layout_.bits_of(operand.index) != bits) {
         fail(fmt::format("{} is not a register of {} bits", operand.name, bits));
       }
       return layout_.slot_of(operand.index);
@@ -413,7 +416,8 @@ Program decode(const syntax::Module& module, const syntax::Function& kernel,
   }
   program.local_bytes = program.functions.front().frame_bytes;
   for (const auto& [name, number] : reachable.numbers) {
-    if (const auto address = global_addresses.find(name); address != global_addresses.end()) {
+    const auto address = global_addresses.find(name);
+    if (number != 0 && address != global_addresses.end()) {  // a kernel, the first, has no address
       program.function_addresses.emplace(address->second, number);
     }
   }

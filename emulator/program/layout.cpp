@@ -15,10 +15,6 @@ namespace {
 using syntax::align_up;
 using syntax::Space;
 
-std::uint32_t register_words(int bits) {
-  return bits == 1 ? 4 : static_cast<std::uint32_t>(bits) * kLanes / 32;  // a multiple of 16 bytes
-}
-
 }  // namespace
 
 ProgramLayout::ProgramLayout(const syntax::Module& module,

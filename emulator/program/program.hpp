@@ -45,6 +45,10 @@ enum class Flow : std::uint8_t {
 using Slot = std::uint32_t;
 constexpr Slot kNoSlot = 0;
 constexpr Slot kHeaderWords = 4;
+/// Words of a register's values in the register file, a multiple of 16 bytes.
+constexpr std::uint32_t register_words(int bits) {
+  return bits == 1 ? 4 : static_cast<std::uint32_t>(bits) * kLanes / 32;
+}
 
 /// Maximum number of operands of an operation, without those in `list`.
 constexpr std::size_t kMaxOperands = 6;

@@ -308,6 +308,9 @@ class BodyParser : DeclarationReader {
     } else if (operand.kind != OperandKind::kSink && lexer_.peek().is('-')) {
       operand.offset = expect_signed();
     }
+    if (operand.kind == OperandKind::kInteger) {
+      operand.bits += static_cast<std::uint64_t>(std::exchange(operand.offset, 0));
+    }
     return operand;
   }
 

@@ -175,11 +175,13 @@ std::vector<std::uint64_t> DeclarationReader::read_extents(const DeclaredType& t
     if (extents.size() == kMaxExtents) {
       fail(bracket, fmt::format("a variable has at most {} extents", kMaxExtents));
     }
-    if (take_if(']')) {
-      extents.push_back(0);
-    } else {
-      extents.push_back(expect_integer());
+    const bool is_open = take_if(']');
+    extents.push_back(is_open ? 0 : expect_integer());
+    if (!is_open) {
       expect(']');
+    }
+    if (extents.back() == 0 && extents.size() > 1) {
+      fail(bracket, "only the first extent may be left out or 0");
     }
   }
   if (type.elements > 1) {

@@ -10,6 +10,9 @@ namespace emu::syntax {
 void InitialValueReader::read_initial(Variable& variable, Type type,
                                       std::span<const std::uint64_t> extents,
                                       std::size_t max_bytes) {
+  if (bits_of(type) > 64) {
+    fail(lexer_.peek(), "unsupported initial value of more than 64 bits");
+  }
   const bool is_open = !extents.empty() && extents.front() == 0;
   Target target{.variable = variable, .type = type, .max_bytes = max_bytes};
   std::size_t row = static_cast<std::size_t>(bits_of(type)) / 8;

@@ -3,7 +3,7 @@
 
 #include <bit>
 #include <charconv>
-#include <cstdlib>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -151,10 +151,14 @@ Token Lexer::scan_number() {
     ++ahead;
   }
   if (at(ahead) == '.' && is_digit(at(ahead + 1))) {
-    const std::string copy(text_.substr(position_, 64));
-    char* end = nullptr;
-    const double value = std::strtod(copy.c_str(), &end);
-    position_ += static_cast<std::size_t>(end - copy.c_str());
+    // Unlike strtod, the same in all locales, which programs in the emulator may change.
+    double value = 0;
+    const char* const first = text_.data() + position_;
+    const auto [end, error] = std::from_chars(first, text_.data() + text_.size(), value);
+    if (error != std::errc{}) {
+      throw Error(fmt::format("line {}: invalid number '{}'", line_, std::string_view(first, end)));
+    }
+    position_ += static_cast<std::size_t>(end - first);
     return finish(TokenKind::kFloat, std::bit_cast<std::uint64_t>(value));
   }
   const bool is_octal = at(0) == '0' && is_digit(at(1));

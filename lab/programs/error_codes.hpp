@@ -28,12 +28,12 @@ enum ErrorCode : int {
   kNotReady = 600,
   kIllegalAddress = 700,
   kLaunchTimeout = 702,
-  kTooLargeCooperativeLaunch = 720,
   kPeerAccessNotEnabled = 705,
   kAssert = 710,
   kIllegalInstruction = 715,
   kMisalignedAddress = 716,
   kLaunchFailure = 719,
+  kTooLargeCooperativeLaunch = 720,
   kNotSupported = 801,
 };
 

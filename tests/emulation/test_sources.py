@@ -1,14 +1,11 @@
 """What `fovea emulate` takes for kernels: PTX of several kernels, CUDA sources, other files; what kernels print."""
 
 import json
-import pathlib
-import shutil
 import subprocess
 
 import numpy
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
 COPY = HEAD + ".entry copy(.param .u64 to, .param .f32 by) { ret; }\n"
 SOURCE = r"""
@@ -26,14 +23,6 @@ __global__ void work(const float* x, float* y, int n, int limit) {
   if (i == 3) printf("%d %s %u\n", i, "three", (unsigned)x[i]);
 }
 """
-
-
-@pytest.fixture
-def nvcc():
-    found = shutil.which("nvcc") or ROOT / "build/cuda/bin/nvcc"
-    if not pathlib.Path(found).exists():
-        pytest.skip("there is no CUDA compiler here: scripts/setup --test installs one")
-    return found
 
 
 def launch_of(factor, limit=64):

@@ -39,9 +39,11 @@ TEST_F(ArithmeticTest, RefusesModifiersThatPtxDoesNotHave) {
   EXPECT_EQ(refusal("add.sat.u32 %r2, %r3, %r4;"), "expected .s32");
   EXPECT_EQ(refusal("min.relu.u32 %r2, %r3, %r4;"), "unsupported modifier .relu");
   EXPECT_EQ(refusal("add.cc.u16 %rs1, %rs2, %rs3;"), "unsupported type");
+  EXPECT_EQ(refusal("mad.wide.cc.u32 %rd2, %r2, %r3, %rd4;"), "unsupported modifier .cc");
   EXPECT_EQ(refusal("setp.lo.s32 %p1, %r2, %r3;"), "unsupported comparison of this type");
   EXPECT_EQ(refusal("setp.equ.u32 %p1, %r2, %r3;"), "unsupported comparison of this type");
   EXPECT_EQ(refusal("setp.lt.f16x2 %p1, %r2, %r3;"), "expected two predicates for the result");
+  EXPECT_EQ(refusal("setp.eq.u16x2 %p1|%p2, %r2, %r3;"), "unsupported type");
   EXPECT_EQ(refusal("set.lt.f64.f32 %rd2, %f2, %f3;"), "unsupported type of the result");
   EXPECT_EQ(refusal("prmt.b32.abc %r2, %r3, %r4, %r5;"), "unsupported modifier .abc");
   EXPECT_EQ(refusal("lop3.b32 %r2, %r3, %r4, %r5, 256;"), "expected an integer from 0 to 255");
@@ -50,6 +52,8 @@ TEST_F(ArithmeticTest, RefusesModifiersThatPtxDoesNotHave) {
 TEST_F(ArithmeticTest, RefusesConversionsThatPtxDoesNotHave) {
   EXPECT_EQ(refusal("cvt.f32.f64 %f2, %rd2;"), "expected a rounding modifier");
   EXPECT_EQ(refusal("cvt.s32.f32 %r2, %f2;"), "expected a rounding modifier");
+  EXPECT_EQ(refusal("cvt.pred.u32 %p1, %r2;"), "unsupported type");
+  EXPECT_EQ(refusal("cvt.u32.pred %r2, %p1;"), "unsupported type");
   EXPECT_EQ(refusal("cvt.f32.s32 %f2, %r2;"), "expected a rounding modifier");
   EXPECT_EQ(refusal("cvt.rna.f32.f64 %f2, %rd2;"), "unsupported rounding");
   EXPECT_EQ(refusal("cvt.rp.tf32.f32 %r2, %f2;"), "unsupported rounding");
@@ -69,6 +73,8 @@ TEST_F(ArithmeticTest, RefusesPartsOfRegistersElsewhere) {
   EXPECT_EQ(refusal("add.u32 %r2.b1, %r3, %r4;"), refused);
   EXPECT_EQ(refusal("add.s32 %r2, -%r3, %r4;"), refused);
   EXPECT_EQ(refusal("ld.global.u32 %r2, [%rd1.b0];"), refused);
+  EXPECT_EQ(refusal("mov.u32 %r2, %tid.x+4;"), "nothing can be added to %tid.x here");
+  EXPECT_EQ(refusal("mov.u32 %r2+4, %r1;"), "nothing can be added to %r2 here");
   EXPECT_EQ(refusal("vadd.s32.s32.s32 %r2, -%r3, %r4;"), "no operand may be negated");
   EXPECT_EQ(refusal("vadd.s32.s32.s32 %r2, %r3.h2, %r4;"), "unsupported part of a register");
   EXPECT_EQ(refusal("vadd.s32.s32.s32.add %r2.h1, %r3, %r4, %r5;"),

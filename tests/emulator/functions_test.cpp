@@ -263,6 +263,10 @@ TEST_F(FunctionsTest, AreRefusedByNameWhereTheyCannotBeCalled) {
   EXPECT_NE(refusal_of("call;").find("expected a function"), std::string::npos);
   EXPECT_NE(refusal_of("call f;", ".func f { frobnicate; ret; }").find("unsupported instruction"),
             std::string::npos);
+  EXPECT_NE(refusal_of(".local .b8 next[4]; call (%r2), next, (%r1);").find("is not a function"),
+            std::string::npos);
+  EXPECT_NE(refusal_of("call test;", ".func test { ret; }").find("the name of the kernel"),
+            std::string::npos);
 }
 
 TEST_F(FunctionsTest, BranchesGoToOneOfManyTargets) {
@@ -339,6 +343,11 @@ TEST_F(FunctionsTest, VariablesBeginWithNumbersAndAddresses) {
   EXPECT_NE(refusal_of("", ".global .u32 a = {{1}};").find("more nested lists"), std::string::npos);
   EXPECT_NE(refusal_of("", ".global .u64 a = nobody;").find("the address of nobody"),
             std::string::npos);
+  EXPECT_NE(refusal_of("", ".global .u32 a[][0] = {1};").find("only the first extent"),
+            std::string::npos);
+  EXPECT_NE(refusal_of("", ".global .b128 a = 1;").find("more than 64 bits"), std::string::npos);
+  // A variable in shared memory may have a function's name.
+  EXPECT_EQ(refusal_of("", ".shared .b8 f[8]; .func f { ret; }"), "");
 }
 
 TEST_F(FunctionsTest, AKernelIsRefusedAlone) {

@@ -1,4 +1,5 @@
 // PTX that asks for too much: it is refused with its line, and nothing is written beyond its place.
+#include <clocale>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -111,6 +112,16 @@ TEST(LimitsTest, TextInItselfIsBounded) {
   EXPECT_EQ(said_of(kernel("{ { mov.u32 %r2, -1; } }")), "");
 }
 
+TEST(LimitsTest, NumbersAreTheSameInEachLocale) {
+  const std::string before = std::setlocale(LC_NUMERIC, nullptr);
+  for (const char* const locale : {"de_DE.UTF-8", "fr_FR.UTF-8", "C"}) {
+    if (std::setlocale(LC_NUMERIC, locale) != nullptr) {
+      EXPECT_EQ(said_of(kernel("mov.f32 %f1, 1.5;")), "") << locale;
+    }
+  }
+  std::setlocale(LC_NUMERIC, before.c_str());
+}
+
 TEST(LimitsTest, NumbersThatNoTypeHoldsAreRefused) {
   const std::string rest = "\n.target sm_90a\n.entry test() { ret; }\n";
   for (const char* const version : {"99999999999.0", "9.99999999999", "9.0e5"}) {
@@ -129,8 +140,10 @@ TEST(LimitsTest, NumbersThatNoTypeHoldsAreRefused) {
         fmt::format(".version 9.0\n.target sm_90a\n.entry test() {} {{ ret; }}\n", directive));
     EXPECT_NE(said.find(told), std::string::npos) << directive << ": " << said;
   }
-  for (const char* const body : {"mov.u32 %r2, %tid.q;", "mov.u32 %r2, %tid.;",
-                                 "cp.async.wait_group 256;", ".loc 1 9999999999 1"}) {
+  for (const char* const body :
+       {"mov.u32 %r2, %tid.q;", "mov.u32 %r2, %tid.;", "cp.async.wait_group 256;",
+        ".loc 1 9999999999 1", "ld.global.pred %rs1, [%rd1];", "ld.global.s4 %rs1, [%rd1];",
+        ".reg .b128 %q; ld.global.b128 %q, [%rd1];", "fence.proxy.tensormap::generic.release;"}) {
     EXPECT_NE(said_of(kernel(body)), "") << body;
   }
   EXPECT_EQ(said_of(kernel("mov.u64 %rd4, -9223372036854775808; "

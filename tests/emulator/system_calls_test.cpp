@@ -232,6 +232,7 @@ TEST_F(SystemCallsTest, SpecialRegistersHaveTheirValues) {
   EXPECT_EQ(value_of("%pm7")[0], 0U);
   EXPECT_EQ(value_of("%current_graph_exec", "u64")[0], 0U);
   EXPECT_EQ(value_of("WARP_SZ")[0], 32U);
+  EXPECT_EQ(value_of("WARP_SZ-1")[0], 31U);
   EXPECT_EQ(value_of("%clusterid.x")[0], 0U);
   for (const char* const name : {"%envreg32", "%pm8", "%tid.w", "%lanemask", "%tid", "%envreg"}) {
     EXPECT_THROW(device_.load(kernel(fmt::format("mov.u32 %r2, {};", name))), Error) << name;

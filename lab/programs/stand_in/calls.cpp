@@ -1,8 +1,9 @@
 // Behaviour that functions of the runtime and of the driver share.
 #include "lab/programs/stand_in/calls.hpp"
 
-#include <array>
+#include <algorithm>
 #include <bit>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -50,6 +51,31 @@ void copy_rows(Gpu& gpu, Rows to, Rows from, std::size_t row_bytes, std::size_t 
   for (std::size_t row = 0; row < rows; ++row) {
     gpu.copy(to.address + row * to.pitch, from.address + row * from.pitch, row_bytes);
   }
+}
+
+std::size_t pitch_of(std::size_t row_bytes) {
+  constexpr std::size_t kPitchBytes = 512;
+  const std::size_t missing = (kPitchBytes - row_bytes % kPitchBytes) % kPitchBytes;
+  return row_bytes > SIZE_MAX - missing ? SIZE_MAX : row_bytes + missing;
+}
+
+std::size_t bytes_of_rows(std::size_t pitch, std::size_t rows) {
+  return pitch != 0 && rows > SIZE_MAX / pitch ? SIZE_MAX : pitch * rows;
+}
+
+void store_text(char* to, int bytes, const char* text) {
+  if (to == nullptr || bytes <= 0) {
+    throw CallError{kInvalidValue, "there is no room for the result"};
+  }
+  const std::size_t size = std::min(std::strlen(text), static_cast<std::size_t>(bytes) - 1);
+  std::memcpy(to, text, size);
+  to[size] = '\0';
+}
+
+void store_memory_info(const Gpu& gpu, std::size_t* free, std::size_t* total) {
+  const std::size_t all = gpu.settings().max_memory;
+  store(free, all - std::min(all, gpu.used_bytes()));
+  store(total, all);
 }
 
 FunctionAttributes function_attributes(Gpu& gpu, Function& function) {
@@ -108,13 +134,7 @@ namespace {
 
 // Runs what still waits when the program ends.
 [[gnu::destructor]] void finish() {
-  Gpu& gpu = Gpu::instance();
-  const std::scoped_lock lock(gpu.mutex());
-  try {
-    gpu.synchronize();
-  } catch (const CallError& error) {
-    static_cast<void>(error);  // a launch has failed, which has been told
-  }
+  static_cast<void>(driver_call("the program's end", [](Gpu& gpu) { gpu.synchronize(); }));
 }
 
 }  // namespace

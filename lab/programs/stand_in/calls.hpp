@@ -161,14 +161,23 @@ struct Rows {
   std::uint64_t address = 0;
   std::size_t pitch = 0;
 };
+/// Returns the pitch of rows that are allocated together.
+[[nodiscard]] std::size_t pitch_of(std::size_t row_bytes);
+/// Returns the size of so many rows; the largest number for more than there is.
+[[nodiscard]] std::size_t bytes_of_rows(std::size_t pitch, std::size_t rows);
 
 /// Copies rows of memory.
 void copy_rows(Gpu& gpu, Rows to, Rows from, std::size_t row_bytes, std::size_t rows);
 /// Attributes of the emulated GPU, by the numbers that both interfaces share. Throws CallError for
 /// one that is not known.
 [[nodiscard]] int device_attribute(const Gpu& gpu, int attribute);
-/// Name of the emulated GPU.
+/// Name of the emulated GPU, and of its place on the bus.
 [[nodiscard]] const char* device_name(const Gpu& gpu);
+constexpr const char* kBusId = "0000:00:00.0";
+/// Stores a text, or as much of it as there is room for. Throws CallError without any room.
+void store_text(char* to, int bytes, const char* text);
+/// Stores how much memory the emulated GPU has left, and has in all.
+void store_memory_info(const Gpu& gpu, std::size_t* free, std::size_t* total);
 /// Version that both interfaces report.
 constexpr int kCudaVersion = 13000;
 

@@ -48,9 +48,7 @@ FOVEA_ENTRY cuDeviceGet(int* to, int number) {
   });
 }
 FOVEA_ENTRY cuDeviceGetName(char* to, int bytes, int /*device*/) {
-  return driver_call(__func__, [&](Gpu& gpu) {
-    std::strncpy(to, device_name(gpu), static_cast<std::size_t>(bytes));
-  });
+  return driver_call(__func__, [&](Gpu& gpu) { store_text(to, bytes, device_name(gpu)); });
 }
 FOVEA_ENTRY cuDeviceGetUuid_v2(void* to, int /*device*/) {
   constexpr std::size_t kUuidBytes = 16;
@@ -58,8 +56,7 @@ FOVEA_ENTRY cuDeviceGetUuid_v2(void* to, int /*device*/) {
   return kSuccess;
 }
 FOVEA_ENTRY cuDeviceGetPCIBusId(char* to, int bytes, int /*device*/) {
-  std::strncpy(to, "0000:00:00.0", static_cast<std::size_t>(bytes));
-  return kSuccess;
+  return driver_call(__func__, [&](Gpu&) { store_text(to, bytes, kBusId); });
 }
 FOVEA_ENTRY cuDeviceTotalMem_v2(std::size_t* to, int /*device*/) {
   return driver_call(__func__, [&](Gpu& gpu) { store(to, gpu.settings().max_memory); });

@@ -16,15 +16,17 @@
 namespace fovea::programs {
 namespace {
 
+void load_into(Gpu& gpu, Module** to, const void* image) {
+  if (image == nullptr) {
+    throw CallError{kInvalidValue, "the module is null"};
+  }
+  Module& module = gpu.add_module(image);
+  module.load(gpu);
+  store(to, &module);
+}
+
 int load_module(const char* function, Module** to, const void* image) {
-  return driver_call(function, [&](Gpu& gpu) {
-    if (image == nullptr) {
-      throw CallError{kInvalidValue, "the module is null"};
-    }
-    Module& module = gpu.add_module(image);
-    module.load(gpu);
-    store(to, &module);
-  });
+  return driver_call(function, [&](Gpu& gpu) { load_into(gpu, to, image); });
 }
 
 int get_function(const char* function, Function** to, Module* module, const char* name) {
@@ -112,15 +114,15 @@ FOVEA_ENTRY cuModuleLoadFatBinary(Module** to, const void* image) {
   return load_module(__func__, to, image);
 }
 FOVEA_ENTRY cuModuleLoad(Module** to, const char* file) {
-  static std::deque<std::string> texts;  // modules keep the address of their image
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) {
-    return driver_call(__func__, [&](Gpu&) {
+  return driver_call(__func__, [&](Gpu& gpu) {
+    static std::deque<std::string> texts;  // modules keep the address of their image
+    std::ifstream stream(file, std::ios::binary);
+    if (!stream) {
       throw CallError{kFileNotFound, fmt::format("cannot read {}", file)};
-    });
-  }
-  texts.emplace_back(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
-  return load_module(__func__, to, texts.back().c_str());
+    }
+    texts.emplace_back(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
+    load_into(gpu, to, texts.back().c_str());
+  });
 }
 FOVEA_ENTRY cuModuleUnload(Module* /*module*/) {
   return driver_call(__func__, [](Gpu& gpu) { gpu.synchronize(); });

@@ -8,8 +8,6 @@
 namespace fovea::programs {
 namespace {
 
-constexpr std::size_t kPitchBytes = 512;
-
 int allocate(const char* function, std::uint64_t* to, std::size_t bytes) {
   return driver_call(function, [&](Gpu& gpu) {
     if (bytes == 0) {
@@ -124,8 +122,8 @@ FOVEA_ENTRY cuMemAllocAsync(std::uint64_t* to, std::size_t bytes, void* /*stream
 }
 FOVEA_ENTRY cuMemAllocPitch_v2(std::uint64_t* to, std::size_t* pitch, std::size_t width,
                                std::size_t rows, unsigned /*element_bytes*/) {
-  *pitch = (width + kPitchBytes - 1) / kPitchBytes * kPitchBytes;
-  return allocate(__func__, to, *pitch * rows);
+  *pitch = pitch_of(width);
+  return allocate(__func__, to, bytes_of_rows(*pitch, rows));
 }
 FOVEA_ENTRY cuMemAllocManaged(std::uint64_t* to, std::size_t bytes, unsigned /*flags*/) {
   void* address = nullptr;
@@ -165,11 +163,7 @@ FOVEA_ENTRY cuMemHostGetDevicePointer_v2(std::uint64_t* to, const void* address,
   });
 }
 FOVEA_ENTRY cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
-  return driver_call(__func__, [&](Gpu& gpu) {
-    const std::size_t all = gpu.settings().max_memory;
-    store(free, all - std::min(all, gpu.used_bytes()));
-    store(total, all);
-  });
+  return driver_call(__func__, [&](Gpu& gpu) { store_memory_info(gpu, free, total); });
 }
 FOVEA_ENTRY cuMemGetAddressRange_v2(std::uint64_t* begin, std::size_t* bytes,
                                     std::uint64_t address) {
@@ -264,7 +258,7 @@ FOVEA_ENTRY cuMemsetD32Async(std::uint64_t to, std::uint32_t value, std::size_t 
                              void* /*stream*/) {
   return fill(__func__, to, 0, value, count, 1);
 }
-// Hints, which change nothing.
+// Hints, which change nothing: their parameters are not read.
 FOVEA_ENTRY cuMemAdvise() {
   return kSuccess;
 }

@@ -52,7 +52,6 @@ class Module {
   void load(Gpu& gpu);
   [[nodiscard]] const emu::KernelHandle& kernel(Gpu& gpu, const std::string& name);
   [[nodiscard]] const emu::VariableHandle& variable(Gpu& gpu, const std::string& name);
-  [[nodiscard]] const std::vector<emu::KernelHandle>& kernels() const { return handle_.kernels; }
 
  private:
   const void* image_;
@@ -152,6 +151,8 @@ class Gpu {
   void write_host_changes();
   void read_device_changes();
   void add_memory(const Memory& memory);
+  /// Throws CallError if so many more bytes are not allowed.
+  void check_room(std::size_t bytes) const;
   [[nodiscard]] const Memory* find_all(std::uint64_t address, std::size_t bytes,
                                        const char* what) const;
   [[nodiscard]] std::string place_text(std::uint64_t address) const;

@@ -1,6 +1,8 @@
 // Attributes of launches, which the runtime and the driver share.
 #include "lab/programs/stand_in/launch_attributes.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace fovea::programs {
@@ -22,6 +24,9 @@ void apply_attributes(LaunchRequest& request,
       case gpu::driver::kLaunchAttributeClusterDimension:
         request.config.cluster = {attribute.value.cluster.x, attribute.value.cluster.y,
                                   attribute.value.cluster.z};
+        if (std::ranges::count(request.config.cluster, 0U) != 0) {
+          throw CallError{kInvalidValue, "a cluster has no blocks"};
+        }
         break;
       case gpu::driver::kLaunchAttributeProgrammaticStreamSerialization:
         request.config.is_dependent = attribute.value.flag != 0;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "fovea_emulator/error.hpp"
-#include "lab/programs/stand_in/gpu.hpp"
+#include "lab/programs/stand_in/calls.hpp"
 
 namespace fovea::programs {
 namespace {
@@ -38,19 +38,24 @@ void Gpu::add_memory(const Memory& memory) {
   }
 }
 
-std::uint64_t Gpu::allocate(std::size_t bytes) {
+void Gpu::check_room(std::size_t bytes) const {
   if (bytes > settings_.max_memory - std::min(settings_.max_memory, used_bytes_)) {
     throw CallError{kOutOfMemory,
                     fmt::format("an allocation of {} bytes does not fit into the {} MiB of the "
                                 "emulated GPU, of which {} are in use; --most-memory allows more",
                                 bytes, settings_.max_memory >> 20U, used_bytes_ >> 20U)};
   }
+}
+
+std::uint64_t Gpu::allocate(std::size_t bytes) {
+  check_room(bytes);
   const std::uint64_t address = device_->allocate(bytes);
   add_memory({.address = address, .bytes = bytes, .number = ++allocations_});
   return address;
 }
 
 void* Gpu::allocate_on_host(std::size_t bytes, MemoryKind kind) {
+  check_room(bytes);
   void* const address = mmap(nullptr, round_up_to_page(bytes), PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED) {  // NOLINT(*-no-int-to-ptr,*-cstyle-cast): the system's macro
@@ -64,6 +69,7 @@ void* Gpu::allocate_on_host(std::size_t bytes, MemoryKind kind) {
 }
 
 void Gpu::register_host(void* address, std::size_t bytes) {
+  check_room(bytes);
   const auto number = std::bit_cast<std::uint64_t>(address);
   try {
     device_->allocate_at(number, bytes);
@@ -165,7 +171,7 @@ void Gpu::copy(std::uint64_t to, std::uint64_t from, std::size_t bytes) {
 }
 
 void Gpu::fill(std::uint64_t to, std::span<const std::byte> value, std::size_t count) {
-  const std::size_t bytes = value.size() * count;
+  const std::size_t bytes = bytes_of_rows(value.size(), count);
   if (bytes == 0) {
     return;
   }

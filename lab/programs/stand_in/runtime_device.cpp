@@ -146,8 +146,7 @@ FOVEA_ENTRY cudaDeviceReset() {
   return runtime_call(__func__, [](Gpu& gpu) { gpu.synchronize(); });
 }
 FOVEA_ENTRY cudaDeviceGetPCIBusId(char* to, int bytes, int /*device*/) {
-  std::strncpy(to, "0000:00:00.0", static_cast<std::size_t>(bytes));
-  return kSuccess;
+  return runtime_call(__func__, [&](Gpu&) { store_text(to, bytes, kBusId); });
 }
 FOVEA_ENTRY cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return runtime_call(__func__, [&](Gpu&) {

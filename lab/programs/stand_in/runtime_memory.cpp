@@ -9,13 +9,7 @@
 namespace fovea::programs {
 namespace {
 
-constexpr std::size_t kPitchBytes = 512;
-
 enum CopyKind : int { kHostToHost, kHostToDevice, kDeviceToHost, kDeviceToDevice, kAnywhere };
-
-std::size_t pitch_of(std::size_t row_bytes) {
-  return (row_bytes + kPitchBytes - 1) / kPitchBytes * kPitchBytes;
-}
 
 void check_kind(int kind) {
   if (kind < kHostToHost || kind > kAnywhere) {
@@ -139,12 +133,13 @@ FOVEA_ENTRY cudaMallocPitch(void** to, std::size_t* pitch, std::size_t width, st
   if (pitch != nullptr) {
     *pitch = pitch_of(width);
   }
-  return allocate(__func__, to, pitch_of(width) * rows);
+  return allocate(__func__, to, bytes_of_rows(pitch_of(width), rows));
 }
 FOVEA_ENTRY cudaMalloc3D(PitchedPointer* to, Extent extent) {
   const std::size_t pitch = pitch_of(extent.width);
   *to = {.address = nullptr, .pitch = pitch, .x_bytes = extent.width, .rows = extent.height};
-  return allocate(__func__, &to->address, pitch * extent.height * extent.depth);
+  return allocate(__func__, &to->address,
+                  bytes_of_rows(bytes_of_rows(pitch, extent.height), extent.depth));
 }
 FOVEA_ENTRY cudaMallocHost(void** to, std::size_t bytes) {
   return allocate_host(__func__, to, bytes, MemoryKind::kPinned);
@@ -264,11 +259,7 @@ FOVEA_ENTRY cudaGetSymbolSize(std::size_t* to, const void* symbol) {
 }
 
 FOVEA_ENTRY cudaMemGetInfo(std::size_t* free, std::size_t* total) {
-  return runtime_call(__func__, [&](Gpu& gpu) {
-    const std::size_t all = gpu.settings().max_memory;
-    store(free, all - std::min(all, gpu.used_bytes()));
-    store(total, all);
-  });
+  return runtime_call(__func__, [&](Gpu& gpu) { store_memory_info(gpu, free, total); });
 }
 FOVEA_ENTRY cudaPointerGetAttributes(PointerAttributes* to, const void* address) {
   return runtime_call(__func__, [&](Gpu& gpu) {
@@ -286,7 +277,7 @@ FOVEA_ENTRY cudaPointerGetAttributes(PointerAttributes* to, const void* address)
   });
 }
 
-// Hints, which change nothing: the first parameters are all that they read.
+// Hints, which change nothing: their parameters are not read.
 FOVEA_ENTRY cudaMemAdvise() {
   return kSuccess;
 }
