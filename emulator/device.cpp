@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -123,10 +124,36 @@ void check_size_limit(const syntax::Function& function, std::string_view name,
   }
 }
 
-void check_launch(const Launch& launch) {
+// Returns the configuration of a launch with the grid in blocks. Of a kernel whose blocks are
+// clusters the launch counts clusters, and need not repeat the sizes that the kernel has.
+LaunchConfig config_in_blocks(const Launch& launch) {
+  constexpr std::array<std::uint32_t, 3> kNotGiven = {1, 1, 1};
+  const syntax::Function& function = *program_of(launch.kernel).function;
+  LaunchConfig config = launch.config;
+  if (!function.blocks_are_clusters) {
+    return config;
+  }
+  if (product(function.required_threads) == 0 || product(function.required_cluster) == 0) {
+    throw Error(fmt::format("{}: .blocksareclusters without .reqntid and .reqnctapercluster",
+                            function.name));
+  }
+  if (config.block == kNotGiven) {
+    config.block = function.required_threads;
+  }
+  if (config.cluster == kNotGiven) {
+    config.cluster = function.required_cluster;
+  }
+  for (std::size_t i = 0; i < config.grid.size(); ++i) {
+    const std::uint64_t blocks = std::uint64_t{config.grid.at(i)} * function.required_cluster.at(i);
+    config.grid.at(i) = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(blocks, std::numeric_limits<std::uint32_t>::max()));
+  }
+  return config;
+}
+
+void check_launch(const Launch& launch, const LaunchConfig& config) {
   const Program& program = program_of(launch.kernel);
   const syntax::Function& function = *program.function;
-  const LaunchConfig& config = launch.config;
   const std::uint64_t threads = product(config.block);
   const std::uint64_t max_threads = product(function.max_threads);
   if (threads == 0 || threads > kMaxThreads || (max_threads != 0 && threads > max_threads)) {
@@ -183,23 +210,24 @@ std::size_t shared_bytes_per_block(const Launch& launch) {
 constexpr std::uint64_t kTooManyBytes = std::uint64_t{1} << 60U;
 
 // Estimates the host memory for the blocks of a launch that run concurrently.
-std::size_t host_bytes_of_launch(const Launch& launch, const RunOptions& options) {
+std::size_t host_bytes_of_launch(const Launch& launch, const LaunchConfig& config,
+                                 const RunOptions& options) {
   // Host bytes per byte of shared memory: data, initialisation flag and race detector's shadow.
   constexpr std::size_t kHostBytesPerSharedByte = 16;
   constexpr std::size_t kHostBytesPerLocalByte = 2;
   constexpr std::size_t kTensorMemoryBytes = std::size_t{1} << 20U;
   const Program& program = program_of(launch.kernel);
-  const std::uint64_t threads = product(launch.config.block);
+  const std::uint64_t threads = product(config.block);
   const std::size_t block_bytes =
       shared_bytes_per_block(launch) * kHostBytesPerSharedByte +
       threads * program.local_bytes * kHostBytesPerLocalByte +
       (threads + kLanes - 1) / kLanes * (program.register_file_words * sizeof(std::uint32_t)) +
       kTensorMemoryBytes;
   const std::uint64_t concurrent_blocks =
-      launch.config.is_cooperative
-          ? product(launch.config.grid)
-          : std::max(product(launch.config.cluster), std::uint64_t{options.resident_blocks});
-  const std::uint64_t resident_blocks = std::min(product(launch.config.grid), concurrent_blocks);
+      config.is_cooperative
+          ? product(config.grid)
+          : std::max(product(config.cluster), std::uint64_t{options.resident_blocks});
+  const std::uint64_t resident_blocks = std::min(product(config.grid), concurrent_blocks);
   return resident_blocks > kTooManyBytes / block_bytes
              ? kTooManyBytes
              : block_bytes * resident_blocks + 2 * launch.parameters.size();
@@ -404,9 +432,10 @@ std::size_t Device::host_bytes_of_run(std::span<const Launch> launches,
   std::size_t maximum = 0;
   std::size_t overlapping_bytes = 0;  // host memory of the grids that overlap
   for (const Launch& launch : launches) {
-    check_launch(launch);
-    overlapping_bytes = (launch.config.is_dependent ? overlapping_bytes : 0) +
-                        host_bytes_of_launch(launch, options);
+    const LaunchConfig config = config_in_blocks(launch);
+    check_launch(launch, config);
+    overlapping_bytes = (config.is_dependent ? overlapping_bytes : 0) +
+                        host_bytes_of_launch(launch, config, options);
     overlapping_bytes = std::min<std::size_t>(overlapping_bytes, kTooManyBytes);
     maximum = std::max(maximum, overlapping_bytes);
   }
@@ -428,7 +457,8 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
   Tracer tracer(options.trace, &passes_of_access);
   Printed printed;
   for (const Launch& launch : launches) {
-    check_launch(launch);
+    const LaunchConfig config = config_in_blocks(launch);
+    check_launch(launch, config);
     const Program& program = program_of(launch.kernel);
     const Grid* const previous = grids.empty() ? nullptr : &grids.back();
     grids.push_back(
@@ -436,17 +466,17 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
              .memory = impl_->memory,
              .random = random,
              .number = ++impl_->launched_grids,
-             .blocks = launch.config.grid,
-             .threads = launch.config.block,
-             .cluster = launch.config.cluster,
+             .blocks = config.grid,
+             .threads = config.block,
+             .cluster = config.cluster,
              .shared_bytes = shared_bytes_per_block(launch),
-             .dynamic_shared_bytes = launch.config.dynamic_shared_bytes,
-             .registers = registers_per_thread(*program.function, product(launch.config.block)),
+             .dynamic_shared_bytes = config.dynamic_shared_bytes,
+             .registers = registers_per_thread(*program.function, product(config.block)),
              .parameters = launch.parameters,
              .previous = previous,
-             .is_cooperative = launch.config.is_cooperative,
-             .workspace = launch.config.is_cooperative ? allocate_workspace(impl_->memory) : 0,
-             .is_dependent = launch.config.is_dependent,
+             .is_cooperative = config.is_cooperative,
+             .workspace = config.is_cooperative ? allocate_workspace(impl_->memory) : 0,
+             .is_dependent = config.is_dependent,
              .races = options.check_races ? &races : nullptr,
              .checks_swizzle_starts = options.check_swizzle_starts,
              .checks_last_stores = options.check_last_stores,

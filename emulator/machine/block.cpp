@@ -16,6 +16,11 @@ Block::Block(Cluster& cluster, std::uint32_t rank, std::array<std::uint32_t, 3> 
       rank_(rank),
       index_(index) {
   const Grid& grid = grid_;
+  if (grid.program->has_group_scratch) {
+    std::fill(shared.begin() + kGroupScratch, shared.begin() + kReservedSharedBytes, std::byte{0});
+    std::fill(is_shared_written.begin() + kGroupScratch,
+              is_shared_written.begin() + kReservedSharedBytes, std::uint8_t{1});
+  }
   const std::uint32_t threads = grid.threads[0] * grid.threads[1] * grid.threads[2];
   for (std::uint32_t first = 0; first < threads; first += kLanes) {
     const std::uint32_t count = std::min<std::uint32_t>(kLanes, threads - first);

@@ -99,8 +99,8 @@ std::uint64_t special_value(Block& block, std::uint32_t warp, std::uint32_t lane
       return kReservedSharedBytes + syntax::align_up(used, kSharedUnit);
     case SpecialKind::kReservedSharedEnd:
       return kReservedSharedBytes;
-    case SpecialKind::kGroupsShared:
-      return kGroupsSharedOffset;
+    case SpecialKind::kGroupScratch:
+      return block.shared_base() + kGroupScratch;
     case SpecialKind::kWorkspaceHigh:
       return grid.workspace >> 32U;
     case SpecialKind::kWorkspaceLow:

@@ -46,7 +46,7 @@ std::vector<std::uint8_t> read_scales(Warp& warp, const Op& op, Lanes lanes, std
 void add_block_scales(Decoder& decoder) {
   for (std::size_t matrix = 0; matrix < 2; ++matrix) {
     const std::size_t operand = kFirstOperand + 2 * matrix;
-    decoder.add(decoder.source(operand, Type::kB32));
+    decoder.add(decoder.source(decoder.parts(operand, 1)[0], Type::kB32));
     for (const syntax::Operand& choice : decoder.parts(operand + 1, 2)) {
       decoder.add(decoder.source(choice, Type::kU16));
     }

@@ -37,17 +37,20 @@ MemorySpace resolve_space(std::uint64_t& address) {
                                       : MemorySpace::kLocal;
 }
 
+// Returns the first byte of shared memory that the kernel may access near an offset: what the
+// system reserves is closed to it, but for the scratch of cooperative groups.
+std::size_t first_shared_byte(Block& block, std::uint64_t offset) {
+  return offset < kReservedSharedBytes && block.grid().program->has_group_scratch
+             ? kGroupScratch
+             : kReservedSharedBytes;
+}
+
 [[noreturn]] void stop_outside(const Warp& warp, const Op& op, int lane, MemorySpace space,
                                std::uint64_t address, std::size_t bytes) {
   warp.stop(FindingKind::kOutOfBounds, op, lane_bit(lane),
             fmt::format("{} bytes at {:#x} are outside of {}", bytes, address,
                         kSpaceNames.at(static_cast<std::size_t>(space))),
             std::nullopt, space == MemorySpace::kGlobal ? address : 0);
-}
-
-// Whether an offset lies in reserved shared memory that the kernel has been given.
-bool is_groups_shared(Block& block, std::uint64_t offset) {
-  return offset >= kGroupsSharedOffset && block.grid().program->uses_groups_shared;
 }
 
 }  // namespace
@@ -80,8 +83,8 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
       const std::uint64_t offset = address & ((1U << kRankShift) - 1);
       const bool is_own = rank == block.rank();
       if (rank >= block.cluster().blocks().size() || (space == MemorySpace::kShared && !is_own) ||
-          (offset < kReservedSharedBytes && !is_groups_shared(block, offset)) ||
-          offset > block.shared.size() || bytes > block.shared.size() - offset) {
+          offset < first_shared_byte(block, offset) || offset > block.shared.size() ||
+          bytes > block.shared.size() - offset) {
         stop_outside(warp, op, lane, space, address, bytes);
       }
       Block& owner = is_own ? block : block.cluster().blocks()[rank];

@@ -93,10 +93,9 @@ Slot ProgramLayout::constant(std::uint64_t value, int bits, bool is_shared_addre
 }
 
 Slot ProgramLayout::special(SpecialRegisterName name, int bits) {
-  program_.uses_groups_shared =
-      program_.uses_groups_shared || name.kind == SpecialKind::kGroupsShared;
   const auto [entry, is_new] = specials_.try_emplace({name.kind, name.index, bits}, kNoSlot);
   if (is_new) {
+    program_.has_group_scratch |= name.kind == SpecialKind::kGroupScratch;
     entry->second = allocate_slot(bits);
     program_.specials.push_back({.slot = entry->second, .bits = bits, .name = name});
   }

@@ -177,8 +177,8 @@ struct Program {
   std::size_t static_shared_bytes = 0;  // without dynamic shared memory
   std::size_t dynamic_alignment = 1;    // alignment of dynamic shared memory
   std::size_t local_bytes = 0;          // of the kernel; calls need more
-  bool uses_groups_shared = false;      // reads %reserved_smem_offset_1
   bool orders_clusters = false;         // some operation may order threads of different clusters
+  bool has_group_scratch = false;       // it reads %reserved_smem_offset_1
   std::uint32_t async_registers = 0;    // number of registers that asynchronous products use
 };
 

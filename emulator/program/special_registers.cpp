@@ -60,7 +60,7 @@ constexpr std::array kSingles = {
     std::pair<std::string_view, SpecialRegisterName>{"%reserved_smem_offset_cap",
                                                      {SpecialKind::kReservedSharedEnd}},
     std::pair<std::string_view, SpecialRegisterName>{"%reserved_smem_offset_1",
-                                                     {SpecialKind::kGroupsShared}},
+                                                     {SpecialKind::kGroupScratch}},
     std::pair<std::string_view, SpecialRegisterName>{"%envreg1", {SpecialKind::kWorkspaceHigh}},
     std::pair<std::string_view, SpecialRegisterName>{"%envreg2", {SpecialKind::kWorkspaceLow}},
     std::pair<std::string_view, SpecialRegisterName>{"%current_graph_exec",

@@ -266,6 +266,8 @@ void DeclarationReader::read_performance_directives(Function& function) {
       read_sizes(function.required_threads);
     } else if (token.text == ".reqnctapercluster") {
       read_sizes(function.required_cluster);
+    } else if (token.text == ".blocksareclusters") {
+      function.blocks_are_clusters = true;
     } else if (token.text == ".maxnreg") {
       function.max_registers = static_cast<int>(expect_integer_up_to(kMaxRegisters));
     } else if (token.text == ".minnctapersm") {

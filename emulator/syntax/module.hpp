@@ -100,7 +100,8 @@ struct Function {
   std::string name;
   int line = 0;
   bool is_kernel = true;
-  bool is_defined = false;  // it has a body
+  bool is_defined = false;           // it has a body
+  bool blocks_are_clusters = false;  // .blocksareclusters
   TextBlock body{};
   std::string refusal{};            // why it is refused; empty: it may be supported
   std::vector<Variable> results{};  // of a function that is called

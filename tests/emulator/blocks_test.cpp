@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -336,6 +337,33 @@ TEST_F(BlocksTest, SeedsChooseAmongThePolicies) {
   EXPECT_EQ(chosen, (std::set{Policy::kUniform, Policy::kPriorities, Policy::kEager, Policy::kLazy,
                               Policy::kStarve}));
   EXPECT_EQ(run(kernel(""), 0, LaunchConfig{}, {.policy = Policy::kLazy}).policy, Policy::kLazy);
+}
+
+// Where blocks are clusters, a launch counts clusters and need not repeat the kernel's sizes.
+TEST_F(BlocksTest, GridsOfClusters) {
+  const auto with = [](std::string_view directives) {
+    std::string text = kernel(R"(
+  mov.u32 %r2, %ctaid.x;
+  mul.wide.u32 %rd4, %r2, 4;
+  add.s64 %rd5, %rd1, %rd4;
+  mov.u32 %r3, %nctaid.x;
+  mov.u32 %r4, %clusterid.x;
+  mad.lo.u32 %r5, %r3, 100, %r4;
+  setp.eq.u32 %p1, %r1, 31;
+  @%p1 st.global.u32 [%rd5], %r5;)");
+    const std::string_view end = "memory)";
+    return text.insert(text.find(end) + end.size(), directives);
+  };
+  const std::string text = with(".blocksareclusters .reqntid 32 .reqnctapercluster 2");
+  const LaunchConfig three{.grid = {3, 1, 1}};
+  const std::uint64_t address = put(std::vector<std::uint32_t>(6));
+  EXPECT_TRUE(run(text, address, three).is_clean());
+  EXPECT_EQ(get<std::uint32_t>(address, 6),
+            (std::vector<std::uint32_t>{600, 600, 601, 601, 602, 602}));
+
+  EXPECT_THROW(run(text, address, {.block = {64, 1, 1}}), std::runtime_error);
+  EXPECT_THROW(run(text, address, {.grid = {0xFFFFFFFF, 1, 1}}), std::runtime_error);
+  EXPECT_THROW(run(with(".blocksareclusters .reqntid 32"), address, three), std::runtime_error);
 }
 
 }  // namespace

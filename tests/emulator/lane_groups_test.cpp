@@ -213,5 +213,20 @@ WAIT:
   }
 }
 
+// Cooperative groups of several warps meet in zeros that the system reserves for them.
+TEST_F(LaneGroupsTest, ScratchOfGroups) {
+  constexpr std::string_view kMeet = R"(
+  mov.u32 %r2, %reserved_smem_offset_1;
+  red.shared.add.u32 [%r2+284], 1;
+  bar.sync 0;
+  ld.shared.u32 %r3, [%r2+284];
+  st.global.u32 [%rd3], %r3;)";
+  EXPECT_EQ(after<std::uint32_t>(kMeet, std::vector<std::uint32_t>(64), 64),
+            std::vector<std::uint32_t>(64, 64));
+  EXPECT_EQ(finding_of("mov.u32 %r2, %reserved_smem_offset_1; ld.shared.u32 %r3, [%r2+-4];"),
+            FindingKind::kOutOfBounds);
+  EXPECT_EQ(finding_of("ld.shared.u32 %r3, [1020];"), FindingKind::kOutOfBounds);
+}
+
 }  // namespace
 }  // namespace emu

@@ -387,7 +387,7 @@ TEST_F(WarpProductTest, BlockScales) {
     body += fmt::format("  mov.u16 %rs1, {};\n", byte_a);
     body += fmt::format(
         "  mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X"
-        ".f32.e4m3.e4m3.f32.ue8m0 {}, {}, {}, {}, %q10, {{%rs1, {}}}, %q11, {{{}, {}}};\n",
+        ".f32.e4m3.e4m3.f32.ue8m0 {}, {}, {}, {}, %q10, {{%rs1, {}}}, {{%q11}}, {{{}, {}}};\n",
         register_list(12, 4), register_list(0, 4), register_list(4, 2), register_list(6, 4),
         thread_a, byte_b, thread_b);
     for (unsigned i = 12; i < 16; ++i) {
