@@ -192,6 +192,7 @@ void Gpu::run_group(const Group& group) {
       other = {.number = pending.number,
                .kernel = emulation::plain_name(pending.launch.kernel.name)};
     }
+    other.is_chosen = pending.is_searched;
     journal_.add(other);
   }
   for (std::size_t i = 0; i < reports.size(); ++i) {
