@@ -88,6 +88,11 @@ def test_a_launch_file_is_written_for_a_kernel(run_fovea, emulate, tmp_path):
     assert emulate(ptx, launch)["clean"]
 
 
+def test_a_source_that_is_not_there(run_fovea, tmp_path):
+    message = run_fovea("emulate", tmp_path / "nope.cu", code=2).stderr
+    assert "nope.cu: cannot open" in message and "fatal" not in message
+
+
 def test_a_cuda_source_is_compiled(run_fovea, tmp_path, nvcc):
     (tmp_path / "work.cu").write_text(SOURCE)
     launch = tmp_path / "launch.json"
@@ -108,6 +113,7 @@ def test_a_cuda_source_is_compiled(run_fovea, tmp_path, nvcc):
     (tmp_path / "work.cu").write_text("__global__ void f() { nonsense; }")
     message = run_fovea("emulate", tmp_path / "work.cu", code=2).stderr
     assert "nonsense" in message and "internal error" not in message
+    assert len(message.splitlines()) > 2 and "\\x0a" not in message
     assert "has no effect without a .cu" in run_fovea(
         "emulate", tmp_path / "x.ptx", "--nvcc-flag=-G", code=2
     ).stderr  # fmt: skip
