@@ -118,7 +118,7 @@ int list_kernels(const EmulateArguments& arguments, const KernelSource& source) 
 /// Prints a launch file for the kernel.
 int write_template(const EmulateArguments& arguments, const KernelSource& source) {
   const emulation::Module module(source.ptx(), arguments.max_memory, source.name());
-  std::cout << emulation::template_of(module.find(arguments.kernel)).dump(2) << '\n';
+  std::cout << emulation::template_of(module, module.find(arguments.kernel)).dump(2) << '\n';
   return kDone;
 }
 
