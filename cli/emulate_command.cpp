@@ -22,6 +22,7 @@
 #include "cli/emulate_checks.hpp"
 #include "cli/emulate_program.hpp"
 #include "cli/emulate_source.hpp"
+#include "cli/lines.hpp"
 #include "cli/outputs.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
@@ -35,6 +36,7 @@
 #include "lab/emulation/limits.hpp"
 #include "lab/emulation/trace_file.hpp"
 #include "lab/programs/settings.hpp"
+#include "lab/system/compiler.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -116,7 +118,7 @@ int list_kernels(const EmulateArguments& arguments, const KernelSource& source) 
 /// Prints a launch file for the kernel.
 int write_template(const EmulateArguments& arguments, const KernelSource& source) {
   const emulation::Module module(source.ptx(), arguments.max_memory, source.name());
-  std::cout << emulation::template_of(module.find(arguments.kernel)).dump(2) << '\n';
+  std::cout << emulation::template_of(module, module.find(arguments.kernel)).dump(2) << '\n';
   return kDone;
 }
 
@@ -149,15 +151,9 @@ void print_outcome(const EmulateArguments& arguments, const emulation::Outcome& 
 /// Prints what the kernels of the shown schedule have printed, without control characters other
 /// than ends of lines and tabulators.
 void print_text_of_kernels(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find_first_of("\n\t"), text.size());
-    std::cout << io::printable(text.substr(0, end), end);
-    if (end < text.size()) {
-      std::cout << text[end];
-    } else {
-      std::cout << '\n';
-    }
-    text = text.substr(std::min(end + 1, text.size()));
+  std::cout << printable_lines(text, "\n\t");
+  if (!text.empty() && text.back() != '\n') {
+    std::cout << '\n';
   }
 }
 
@@ -283,6 +279,9 @@ int run_emulate(const EmulateArguments& arguments) {
     say_error(fmt::format("{}: needs more than {} MiB of memory; --most-memory raises the limit",
                           arguments.ptx, arguments.max_memory >> 20U),
               "");
+  } catch (const lab::CompileError& error) {
+    say_error_lines(fmt::format("{}: nvcc does not compile it\n{}", printable_name(arguments.ptx),
+                                error.what()));
   } catch (const Error& error) {
     say_error(error.what(), "");
   }

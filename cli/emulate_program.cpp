@@ -1,11 +1,17 @@
 // `fovea emulate -- PROGRAM`: runs a whole program with the emulator in the place of the GPU.
 #include "cli/emulate_program.hpp"
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"
+#include "core/error.hpp"
 #include "lab/programs/run_program.hpp"
 
 namespace fovea::cli {
@@ -13,6 +19,35 @@ namespace {
 
 std::string count_text(std::uint64_t count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string launches_text(std::uint64_t count) {
+  return count == 1 ? "1 launch" : fmt::format("{} launches", count);
+}
+
+// Returns what the options choose that the program has not launched; "" if it has all.
+std::string missing_launches(const programs::Settings& settings,
+                             const programs::JournalSummary& summary) {
+  std::vector<std::int64_t> numbers = settings.launches;
+  if (summary.chosen_launches != 0) {
+    std::erase_if(numbers, [&](std::int64_t number) {
+      return static_cast<std::uint64_t>(number) <= summary.launches;
+    });
+    return numbers.empty() ? ""
+                           : fmt::format("no launch {}: the program has made {}",
+                                         fmt::join(numbers, ", "), launches_text(summary.launches));
+  }
+  if (numbers.empty() && settings.kernel.empty()) {
+    return "";
+  }
+  const std::string number = numbers.empty() ? "" : fmt::format(" {}", fmt::join(numbers, ", "));
+  const std::string kernel =
+      settings.kernel.empty() ? "" : fmt::format(" of a kernel {}", settings.kernel);
+  return fmt::format("no launch{}{}; launched: {}", number, kernel,
+                     summary.kernels.empty() ? "nothing"
+                     : settings.kernel.empty()
+                         ? launches_text(summary.launches)
+                         : fmt::format("{}", fmt::join(summary.kernels, ", ")));
 }
 
 void print_summary(const programs::ProgramResult& result) {
@@ -24,12 +59,7 @@ void print_summary(const programs::ProgramResult& result) {
             : "the program has launched no kernel");
     return;
   }
-  std::uint64_t affected = 0;  // launches, counted for each finding
-  for (const nlohmann::ordered_json& finding : summary.findings) {
-    affected += finding.value("launches", std::uint64_t{0});
-  }
-  say(fmt::format("{} of {} ran in {}: {} operations in {:.2f} s",
-                  summary.launches == 1 ? "1 launch" : fmt::format("{} launches", summary.launches),
+  say(fmt::format("{} of {} ran in {}: {} operations in {:.2f} s", launches_text(summary.launches),
                   count_text(summary.kernels.size(), "kernel"),
                   count_text(summary.schedules, "schedule"), summary.operations, summary.seconds));
   if (summary.findings.empty() && summary.refusals.empty()) {
@@ -37,7 +67,7 @@ void print_summary(const programs::ProgramResult& result) {
   }
   if (!summary.findings.empty()) {
     say(fmt::format("{}, in {}", count_text(summary.findings.size(), "finding"),
-                    affected == 1 ? "1 launch" : fmt::format("{} launches", affected)));
+                    launches_text(summary.accused_launches)));
   }
   if (!summary.refusals.empty()) {
     say(fmt::format("not everything could be run: {}, as said above",
@@ -45,13 +75,32 @@ void print_summary(const programs::ProgramResult& result) {
   }
 }
 
+// Runs the program; says why if it cannot be started.
+std::optional<programs::ProgramResult> run_or_say(const std::vector<std::string>& program,
+                                                  const programs::Settings& settings) {
+  try {
+    return programs::run_program(program, settings);
+  } catch (const Error& error) {
+    say_error(error.what(), "");
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 int emulate_program(const std::vector<std::string>& program, const programs::Settings& settings,
                     const JsonOutput& json) {
-  const programs::ProgramResult result = programs::run_program(program, settings);
+  const std::optional<programs::ProgramResult> ended = run_or_say(program, settings);
+  if (!ended) {
+    return kUsage;
+  }
+  const programs::ProgramResult& result = *ended;
   const programs::JournalSummary& summary = result.summary;
   print_summary(result);
+  const std::string missing = missing_launches(settings, summary);
+  if (!missing.empty()) {
+    say(missing);
+  }
   json.write({{"clean", summary.findings.empty()},
               {"exit_code", result.exit_code},
               {"launches", summary.launches},
@@ -66,7 +115,8 @@ int emulate_program(const std::vector<std::string>& program, const programs::Set
   if (!summary.findings.empty()) {
     return kFailed;
   }
-  return result.exit_code == 0 && !summary.refusals.empty() ? int{kUsage} : result.exit_code;
+  const bool is_complete = summary.refusals.empty() && missing.empty();
+  return result.exit_code == 0 && !is_complete ? int{kUsage} : result.exit_code;
 }
 
 }  // namespace fovea::cli

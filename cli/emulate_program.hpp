@@ -10,8 +10,9 @@
 namespace fovea::cli {
 
 /// Runs the program and prints a summary. Returns the exit code: kFailed where something was found,
-/// kUsage where the emulator has refused something and the program has not failed itself, and
-/// otherwise the program's own.
+/// kUsage where the program cannot be started, and, unless it has failed itself, where the emulator
+/// has refused something or the options choose launches that it has not made; otherwise the
+/// program's own.
 [[nodiscard]] int emulate_program(const std::vector<std::string>& program,
                                   const programs::Settings& settings, const JsonOutput& json);
 

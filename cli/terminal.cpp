@@ -13,6 +13,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/lines.hpp"
+
 namespace fovea::cli {
 namespace {
 
@@ -125,6 +127,14 @@ void say_error(std::string_view text, std::string_view environment) {
   if (!environment.empty()) {
     write_line(state, io::printable(environment));
   }
+}
+
+void say_error_lines(std::string_view text) {
+  Stderr& state = standard_error();
+  const std::lock_guard lock(state.mutex);
+  text = text.substr(0, text.find_last_not_of(" \n") + 1);
+  write_line(state, state.as_json ? json_text({{"event", "error"}, {"error", text}})
+                                  : "fovea: " + printable_lines(text));
 }
 
 void print_event(std::string_view text, const nlohmann::ordered_json& event) {

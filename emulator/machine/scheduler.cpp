@@ -64,6 +64,17 @@ std::string wait_text(const Split& split, Warp& warp) {
   return "";
 }
 
+// Returns how many blocks of the running grid wait for a place, since others may wait for them.
+std::string waiting_blocks_text(const Grid& grid, const RunOptions& options) {
+  const std::uint64_t count = grid.block_count();
+  return grid.started_blocks == count
+             ? ""
+             : fmt::format(
+                   "; {} of {} blocks have not begun (RunOptions::resident_blocks, "
+                   "--resident-blocks {})",
+                   count - grid.started_blocks, count, options.resident_blocks);
+}
+
 }  // namespace
 
 std::string_view name_of(Policy policy) {
@@ -280,7 +291,8 @@ void Scheduler::take_turn(Report& report) {
   }
   if (options_.max_steps != 0 && report.steps > options_.max_steps && !runnable_.empty()) {
     stop_at(runnable_.front(), FindingKind::kNoProgress,
-            fmt::format("the run has not ended after {} operations", report.steps));
+            fmt::format("the run has not ended after {} operations{}", report.steps,
+                        waiting_blocks_text(grids_[first_running_], options_)));
   }
 }
 

@@ -16,6 +16,7 @@
 #include "emulator/operations/accesses.hpp"
 #include "emulator/operations/operations.hpp"
 #include "emulator/operations/registers.hpp"
+#include "emulator/syntax/limits.hpp"
 
 namespace emu {
 namespace {
@@ -45,11 +46,26 @@ std::size_t first_shared_byte(Block& block, std::uint64_t offset) {
              : kReservedSharedBytes;
 }
 
-[[noreturn]] void stop_outside(const Warp& warp, const Op& op, int lane, MemorySpace space,
+// Returns how much shared memory a block has: ", which has 4096 bytes".
+std::string shared_text(const Grid& grid) {
+  const Program& program = *grid.program;
+  std::string text = fmt::format(", which has {} bytes", grid.shared_bytes - kReservedSharedBytes);
+  const bool has_dynamic = std::ranges::any_of(program.shared, [](const SharedVariable& variable) {
+    return variable.bytes == syntax::kMaxSharedBytes;
+  });
+  if (has_dynamic && grid.dynamic_shared_bytes == 0) {
+    text += "; the launch gives no dynamic shared memory";
+  }
+  return text;
+}
+
+[[noreturn]] void stop_outside(Warp& warp, const Op& op, int lane, MemorySpace space,
                                std::uint64_t address, std::size_t bytes) {
+  const bool is_shared = space == MemorySpace::kShared || space == MemorySpace::kClusterShared;
   warp.stop(FindingKind::kOutOfBounds, op, lane_bit(lane),
-            fmt::format("{} bytes at {:#x} are outside of {}", bytes, address,
-                        kSpaceNames.at(static_cast<std::size_t>(space))),
+            fmt::format("{} bytes at {:#x} are outside of {}{}", bytes, address,
+                        kSpaceNames.at(static_cast<std::size_t>(space)),
+                        is_shared ? shared_text(warp.block().grid()) : ""),
             std::nullopt, space == MemorySpace::kGlobal ? address : 0);
 }
 

@@ -17,6 +17,7 @@
 #include "core/thread_pool.hpp"
 #include "fovea_emulator/error.hpp"
 #include "fovea_emulator/tensor_map.hpp"
+#include "lab/emulation/findings_order.hpp"
 
 namespace fovea::emulation {
 namespace {
@@ -246,6 +247,7 @@ Outcome Emulation::run_one(const emu::RunOptions& options) const {
   } catch (const emu::Error& error) {
     fail("{}: {}", file_.name, error.what());
   }
+  put_causes_first(outcome.report.findings);
   for (emu::Finding& finding : outcome.report.findings) {
     if (const std::string place = place_text(finding.global); !place.empty()) {
       finding.place = place;

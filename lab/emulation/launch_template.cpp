@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -28,6 +29,76 @@ std::string argument_type(const std::string& type) {
   return type == "b8" ? "u8" : type == "b32" ? "u32" : type == "b64" ? "u64" : "";
 }
 
+// Returns the types of the parameters of a function's name in C++, such as "float const*".
+std::vector<std::string> parameter_types(const std::string& name) {
+  const std::string plain = plain_name(name);
+  std::vector<std::string> types;
+  const std::size_t begin = name.find(plain) + plain.size();
+  int depth = 0;  // nesting depth of brackets
+  for (std::size_t i = begin; i < name.size(); ++i) {
+    const bool opens = std::string_view("(<[{").find(name[i]) != std::string_view::npos;
+    const bool closes = std::string_view(")>]}").find(name[i]) != std::string_view::npos;
+    if (closes && --depth == 0) {
+      break;
+    }
+    if (depth == 1 && name[i] == ',') {
+      types.emplace_back();
+    } else if (depth >= 1 && (name[i] != ' ' || !types.back().empty())) {
+      types.back() += name[i];
+    } else if (opens && depth == 0) {
+      types.emplace_back();
+    }
+    depth += opens ? 1 : 0;
+  }
+  return types;
+}
+
+// Returns the element type of a pointer in C++ such as "float const*"; "f32" where it is not known.
+std::string element_type(std::string type) {
+  struct Name {
+    std::string_view in_source;
+    std::string_view in_file;
+  };
+  constexpr std::array kNames = {
+      Name{"bool", "u8"},
+      Name{"char", "s8"},
+      Name{"signed char", "s8"},
+      Name{"unsigned char", "u8"},
+      Name{"short", "s16"},
+      Name{"unsigned short", "u16"},
+      Name{"int", "s32"},
+      Name{"unsigned int", "u32"},
+      Name{"long", "s64"},
+      Name{"unsigned long", "u64"},
+      Name{"long long", "s64"},
+      Name{"unsigned long long", "u64"},
+      Name{"double", "f64"},
+      Name{"__half", "f16"},
+      Name{"__nv_bfloat16", "bf16"},
+      Name{"__nv_fp8_e4m3", "e4m3"},
+  };
+  const std::size_t pointer = type.find('*');
+  if (pointer != std::string::npos) {
+    type.resize(pointer);
+    for (const std::string_view word : {" const", " volatile"}) {
+      if (const std::size_t place = type.find(word); place != std::string::npos) {
+        type.erase(place, word.size());
+      }
+    }
+  }
+  const auto* const name = std::ranges::find(kNames, type, &Name::in_source);
+  return std::string(name == kNames.end() ? "f32" : name->in_file);
+}
+
+// Returns the kernel's name in C++, or in the PTX where others have that, too.
+std::string shortest_name(const Module& module, const emu::KernelHandle& kernel) {
+  const std::string name = plain_name(kernel.name);
+  const auto called_so = std::ranges::count_if(
+      module.kernels(),
+      [&](const emu::KernelHandle& other) { return is_called(other.name, name); });
+  return called_so == 1 ? name : kernel.name;
+}
+
 bool is_address(const emu::Parameter& parameter) {
   return parameter.is_pointer || (parameter.bytes == sizeof(std::uint64_t) &&
                                   (parameter.type == "u64" || parameter.type == "b64"));
@@ -42,7 +113,8 @@ nlohmann::ordered_json sizes_or(const std::array<std::uint32_t, 3>& sizes, int o
 
 }  // namespace
 
-nlohmann::ordered_json template_of(const emu::KernelHandle& kernel) {
+nlohmann::ordered_json template_of(const Module& module, const emu::KernelHandle& kernel) {
+  const std::vector<std::string> types = parameter_types(source_name(kernel.name));
   auto buffers = nlohmann::ordered_json::object();
   auto arguments = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
@@ -50,7 +122,9 @@ nlohmann::ordered_json template_of(const emu::KernelHandle& kernel) {
     const std::string name = fmt::format("buffer_{}", i);
     const std::string type = argument_type(parameter.type);
     const auto buffer =
-        nlohmann::ordered_json{{"type", "f32"}, {"shape", {kElements}}, {"content", "zeros"}};
+        nlohmann::ordered_json{{"type", i < types.size() ? element_type(types[i]) : "f32"},
+                               {"shape", {kElements}},
+                               {"content", "zeros"}};
     if (is_address(parameter)) {
       buffers[name] = buffer;
       arguments.push_back({{"buffer", name}});
@@ -64,7 +138,7 @@ nlohmann::ordered_json template_of(const emu::KernelHandle& kernel) {
       arguments.push_back({{"bytes", std::string(2 * parameter.bytes, '0')}});
     }
   }
-  nlohmann::ordered_json launch = {{"kernel", kernel.name}, {"grid", 1}};
+  nlohmann::ordered_json launch = {{"kernel", shortest_name(module, kernel)}, {"grid", 1}};
   launch["block"] =
       sizes_or(kernel.required_threads,
                kernel.max_threads != 0

@@ -3,12 +3,14 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "fovea_emulator/device.hpp"
+#include "lab/emulation/emulation.hpp"
 
 namespace fovea::emulation {
 
-/// Returns a launch file with a buffer for each parameter that has the type of an address, zeros
-/// for the others, and the sizes that the kernel requires.
-[[nodiscard]] nlohmann::ordered_json template_of(const emu::KernelHandle& kernel);
+/// Returns a launch file with a buffer for each parameter that has the type of an address, of the
+/// elements that the kernel's name in C++ says, zeros for the others, and the sizes that the kernel
+/// requires. It calls the kernel by its name in C++ where the module has no other of that name.
+[[nodiscard]] nlohmann::ordered_json template_of(const Module& module,
+                                                 const emu::KernelHandle& kernel);
 
 }  // namespace fovea::emulation

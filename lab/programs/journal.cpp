@@ -54,7 +54,8 @@ void Journal::add(const LaunchRecord& launch) {
          {"kernel", launch.kernel},
          {"schedules", launch.schedules},
          {"operations", launch.operations},
-         {"seconds", launch.seconds}});
+         {"seconds", launch.seconds},
+         {"chosen", launch.is_chosen}});
 }
 
 void Journal::add_finding(const LaunchRecord& launch, const emu::Finding& finding,
@@ -94,6 +95,7 @@ JournalSummary read_journal(const std::filesystem::path& file) {
   JournalSummary summary;
   std::map<std::string, std::size_t> places;         // by key, in `findings`
   std::map<std::size_t, std::uint64_t> last_launch;  // of each finding
+  std::set<std::uint64_t> accused;
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {
     const Json json = Json::parse(line, nullptr, false);
@@ -103,6 +105,7 @@ JournalSummary read_journal(const std::filesystem::path& file) {
     const std::string event = json.value("event", "");
     if (event == "launch") {
       ++summary.launches;
+      summary.chosen_launches += json.value("chosen", false) ? 1 : 0;
       summary.schedules += json.value("schedules", std::uint64_t{0});
       summary.operations += json.value("operations", std::uint64_t{0});
       summary.seconds += json.value("seconds", 0.0);
@@ -116,6 +119,7 @@ JournalSummary read_journal(const std::filesystem::path& file) {
         summary.findings.back()["launches"] = std::uint64_t{0};
       }
       const auto launch = json.value("launch", std::uint64_t{0});
+      accused.insert(launch);
       if (std::exchange(last_launch[place->second], launch) != launch) {
         Json& launches = summary.findings[place->second]["launches"];
         launches = launches.get<std::uint64_t>() + 1;
@@ -126,6 +130,7 @@ JournalSummary read_journal(const std::filesystem::path& file) {
       summary.notes.push_back(json.value("text", ""));
     }
   }
+  summary.accused_launches = accused.size();
   return summary;
 }
 

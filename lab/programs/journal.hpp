@@ -21,6 +21,7 @@ struct LaunchRecord {
   std::uint64_t schedules = 0;
   std::uint64_t operations = 0;
   double seconds = 0;
+  bool is_chosen = true;  // by Settings::searches
 };
 
 /// The side of the program's process: writes the journal, and tells the user on the standard error.
@@ -47,6 +48,8 @@ class Journal {
 /// The side of the command.
 struct JournalSummary {
   std::uint64_t launches = 0;
+  std::uint64_t chosen_launches = 0;
+  std::uint64_t accused_launches = 0;  // with findings
   std::uint64_t schedules = 0;
   std::uint64_t operations = 0;
   double seconds = 0;

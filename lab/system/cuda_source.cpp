@@ -3,9 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <string_view>
 
+#include <unistd.h>
+
 #include "core/error.hpp"
+#include "io/text.hpp"
 #include "lab/system/compiler.hpp"
 #include "lab/system/process.hpp"
 
@@ -24,6 +29,9 @@ bool names_architecture(const std::string& flag) {
 
 void compile_to_ptx(const std::filesystem::path& source, const std::filesystem::path& ptx,
                     const std::vector<std::string>& flags) {
+  if (access(source.c_str(), R_OK) != 0) {
+    fail("{}: cannot open: {}", io::escape(source.native()), std::strerror(errno));
+  }
   const std::string nvcc = find_program("nvcc");
   if (nvcc.empty()) {
     fail(

@@ -272,6 +272,16 @@ def test_findings_are_left_out_by_kind_and_line(emulate):
     assert emulate(RACE, launch, "--ignore", "lifetime", "--ignore", "race")["clean"]
 
 
+def test_races_are_listed_before_what_follows_from_them(emulate):
+    # Each thread stores what it has never computed, and then races: the store comes first in time.
+    ptx = RACE.replace("  st.shared.u32", "  st.global.u32 [%rd1], %r7;\n  st.shared.u32", 1)
+    launch = {**RACE_LAUNCH, "buffers": {"x": {"type": "u32", "shape": [128]}}}
+    report = emulate(ptx, launch, code=1)
+    listed = [finding["kind"] for finding in report["found"][0]["findings"]]
+    assert set(listed) == {"race", "uninitialised"}
+    assert listed == sorted(listed)
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [

@@ -122,6 +122,26 @@ def test_the_launches_that_run_in_many_schedules(run):
     assert by_number["schedules_run"] == 6 + 3
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--kernel", "filll"), "no launch of a kernel filll; launched: add<float>"),
+        (("--launch-number", "9"), "no launch 9; launched: 2 launches"),
+        (("--launch-number", "2,9"), "no launch 9: the program has made 2 launches"),
+        (("--launch-number", "9", "--kernel", "add"), "no launch 9 of a kernel add; launched: add<float>"),
+    ],
+)
+def test_what_was_to_be_searched_and_is_not_launched_is_told(run, options, told):
+    assert told in run("vector_add", options=options, code=2)[1]
+    assert "no launch" not in run("vector_add", options=("--kernel", "add", "--launch-number", "2"))[1]
+
+
+def test_launches_with_several_findings_are_counted_once(run):
+    _, errors, report = run("matrices", flags=("-arch=sm_90", "-lineinfo", "-DFORGOTTEN"), code=1)
+    assert len(report["found"]) > 1
+    assert f"{len(report['found'])} findings, in 1 launch\n" in errors
+
+
 def test_clusters_dependent_launches_and_tensor_maps(run):
     out, errors, report = run("clusters", flags=("-arch=sm_90",))
     assert out.splitlines() == ["0", "0 1 0 1", "0", "64", "0 1 0", "0 36 155"]
@@ -167,5 +187,5 @@ def test_usage(run_fovea):
         "--launch has no effect with a program"
         in run_fovea("emulate", "--launch", "x.json", "--", "true", code=2).stderr
     )
-    assert "cannot start" in run_fovea("emulate", "--", "/nowhere/program", code=1).stderr
+    assert "cannot start" in run_fovea("emulate", "--", "/nowhere/program", code=2).stderr
     assert run_fovea("emulate", "--", "sh", "-c", "exit 5", code=5).stdout == ""

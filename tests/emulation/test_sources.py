@@ -88,6 +88,33 @@ def test_a_launch_file_is_written_for_a_kernel(run_fovea, emulate, tmp_path):
     assert emulate(ptx, launch)["clean"]
 
 
+def test_a_template_has_the_names_and_types_of_the_source(run_fovea, tmp_path):
+    symbols = ("_Z4workIdEvPKT_PiP6__halfPf", "_Z4restv", "_Z4restPj")
+    parameters = ("a", "b", "c", "d"), (), ("a",)
+    (tmp_path / "kernels.ptx").write_text(
+        HEAD
+        + "".join(
+            f".entry {symbol}({', '.join(f'.param .u64 {name}' for name in names)}) {{ ret; }}\n"
+            for symbol, names in zip(symbols, parameters, strict=True)
+        )
+    )
+
+    def template(kernel):
+        return json.loads(run_fovea("emulate", tmp_path / "kernels.ptx", "--template", "--kernel", kernel).stdout)
+
+    work = template("work")
+    assert work["launch"]["kernel"] == "work<double>"
+    assert [buffer["type"] for buffer in work["buffers"].values()] == ["f64", "s32", "f16", "f32"]
+    rest = template("_Z4restPj")  # another kernel has its name
+    assert rest["launch"]["kernel"] == "_Z4restPj"
+    assert [buffer["type"] for buffer in rest["buffers"].values()] == ["u32"]
+
+
+def test_a_source_that_is_not_there(run_fovea, tmp_path):
+    message = run_fovea("emulate", tmp_path / "nope.cu", code=2).stderr
+    assert "nope.cu: cannot open" in message and "fatal" not in message
+
+
 def test_a_cuda_source_is_compiled(run_fovea, tmp_path, nvcc):
     (tmp_path / "work.cu").write_text(SOURCE)
     launch = tmp_path / "launch.json"
@@ -108,6 +135,7 @@ def test_a_cuda_source_is_compiled(run_fovea, tmp_path, nvcc):
     (tmp_path / "work.cu").write_text("__global__ void f() { nonsense; }")
     message = run_fovea("emulate", tmp_path / "work.cu", code=2).stderr
     assert "nonsense" in message and "internal error" not in message
+    assert len(message.splitlines()) > 2 and "\\x0a" not in message
     assert "has no effect without a .cu" in run_fovea(
         "emulate", tmp_path / "x.ptx", "--nvcc-flag=-G", code=2
     ).stderr  # fmt: skip

@@ -262,5 +262,42 @@ TEST_F(StoredValuesTest, MustHaveBeenWritten) {
   EXPECT_EQ(found(kernel("st.global.f32 [%rd3], %f9;")), uninitialized);
 }
 
+bool says(const std::string& message, std::string_view words) {
+  return message.find(words) != std::string::npos;
+}
+
+TEST_F(DeviceTest, SharedMemoryThatTheLaunchDoesNotGiveIsNamed) {
+  const std::string body = "mov.u32 %r2, tile; st.shared.u32 [%r2+{}], %r1;";
+  const auto message = [&](int offset, const std::string& variables, std::size_t dynamic) {
+    const Report report =
+        run(kernel(fmt::format(fmt::runtime(body), offset), variables), put(std::vector<int>{0}),
+            LaunchConfig{.dynamic_shared_bytes = dynamic});
+    return report.is_clean() ? "" : report.findings.front().message;
+  };
+  const std::string dynamic = ".extern .shared .align 16 .b8 tile[];";
+  const std::string missing = "the launch gives no dynamic shared memory";
+  EXPECT_TRUE(
+      says(message(0, dynamic, 0), "which has 0 bytes; the launch gives no dynamic shared memory"));
+  EXPECT_EQ(message(0, dynamic, 4), "");
+  const std::string beyond = message(64, dynamic, 64);
+  EXPECT_TRUE(says(beyond, "which has 64 bytes"));
+  EXPECT_FALSE(says(beyond, missing));
+  const std::string without = message(32, ".shared .align 16 .b8 tile[32];", 0);
+  EXPECT_TRUE(says(without, "which has 32 bytes"));
+  EXPECT_FALSE(says(without, missing));
+}
+
+TEST_F(DeviceTest, BlocksThatHaveNotBegunAreCounted) {
+  const auto message = [&](std::uint32_t blocks) {
+    return run(kernel("LOOP: bra LOOP;"), put(std::vector<int>{0}),
+               LaunchConfig{.grid = {blocks, 1, 1}}, {.resident_blocks = 4, .max_steps = 1000})
+        .findings.front()
+        .message;
+  };
+  EXPECT_TRUE(says(message(8), "4 of 8 blocks have not begun"));
+  EXPECT_TRUE(says(message(8), "--resident-blocks 4"));
+  EXPECT_FALSE(says(message(4), "begun"));
+}
+
 }  // namespace
 }  // namespace emu

@@ -13,6 +13,7 @@
 #include "core/thread_pool.hpp"
 #include "fovea_emulator/error.hpp"
 #include "lab/emulation/emulation.hpp"
+#include "lab/emulation/findings_order.hpp"
 #include "lab/programs/stand_in/gpu.hpp"
 
 namespace fovea::programs {
@@ -192,9 +193,11 @@ void Gpu::run_group(const Group& group) {
       other = {.number = pending.number,
                .kernel = emulation::plain_name(pending.launch.kernel.name)};
     }
+    other.is_chosen = pending.is_searched;
     journal_.add(other);
   }
   for (std::size_t i = 0; i < reports.size(); ++i) {
+    emulation::put_causes_first(reports[i].findings);
     for (emu::Finding& finding : reports[i].findings) {
       if (const std::string place = place_text(finding.global);
           finding.global != 0 && !place.empty()) {
