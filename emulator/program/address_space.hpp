@@ -21,8 +21,8 @@ constexpr std::uint64_t kCodeBytes = 16;
 constexpr unsigned kRankShift = 24;
 /// Bytes at the beginning of shared memory that the system reserves.
 constexpr std::size_t kReservedSharedBytes = 1024;
-/// Beginning of those of them that %reserved_smem_offset_1 gives to the cooperative groups of several
-/// warps, which expect 288 bytes of zeros.
+/// Beginning of those of them that %reserved_smem_offset_1 gives to the cooperative groups of
+/// several warps, which expect 288 bytes of zeros.
 constexpr std::size_t kGroupScratch = kReservedSharedBytes - 288;
 
 }  // namespace emu

@@ -31,7 +31,7 @@ enum class SpecialKind : std::uint8_t {
   kAggregateSharedBytes,
   kReservedSharedBegin,
   kReservedSharedEnd,
-  kGroupScratch,  // where cooperative groups of several warps meet
+  kGroupScratch,   // where cooperative groups of several warps meet
   kWorkspaceHigh,  // halves of the address of a cooperative launch's workspace
   kWorkspaceLow,
   kZero,  // what a driver, a profiler or a graph sets
