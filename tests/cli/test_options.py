@@ -25,6 +25,7 @@ EXCEPTIONS = {
     "--gpu": ({"value", "range", "default", "help", "variable"}, "predict's is one that need not be here, by name"),
     "--kernel": ({"help"}, "try starts from one, sass shows one, emulate launches one"),
     "--most-seconds": ({"range", "default", "help"}, "of a candidate, which may have none; of a tool on a card"),
+    "--format": ({"value", "default", "help", "group", "variable"}, "embed's is of files, emulate's of findings"),
     "--template": ({"value", "default", "help", "group"}, "label's is a sentence, emulate prints a launch file"),
     "--seeds": ({"help"}, "check has a rule for the seeds after the first, judge has none"),
     "--print0": ({"help", "group"}, "similar prints what may go, search what it has found"),
