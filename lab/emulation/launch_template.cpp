@@ -21,9 +21,9 @@ constexpr std::size_t kTensorMapAlignment = 64;
 
 // The type of an argument in a launch file for a parameter's type in PTX; "" if there is none.
 std::string argument_type(const std::string& type) {
-  constexpr std::array<std::string_view, 13> kTypes = {
+  constexpr std::array<std::string_view, 13> kArgumentTypes = {
       "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f16", "bf16", "f32", "f64", "b16"};
-  if (std::ranges::find(kTypes, type) != kTypes.end()) {
+  if (std::ranges::find(kArgumentTypes, type) != kArgumentTypes.end()) {
     return type;
   }
   return type == "b8" ? "u8" : type == "b32" ? "u32" : type == "b64" ? "u64" : "";
