@@ -251,7 +251,7 @@ bool is_near(std::uint32_t expected, std::uint32_t actual, const Tolerance& tole
     }
     const double error = std::abs(x - y);
     if (std::abs(a.steps.at(i) - b.steps.at(i)) > tolerance.ulps &&
-        !(error <= tolerance.absolute || error <= tolerance.relative * std::abs(x))) {
+        (!(error <= tolerance.absolute) && !(error <= tolerance.relative * std::abs(x)))) {
       return false;
     }
   }

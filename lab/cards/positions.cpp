@@ -159,6 +159,7 @@ std::vector<PatchGrid> photos(std::int64_t count) {
   constexpr PatchGrid kPhotos[] = {{14, 18}, {18, 14}, {13, 19}, {19, 13},
                                    {12, 21}, {21, 12}, {16, 16}, {9, 28}};
   std::vector<PatchGrid> grids;
+  grids.reserve(static_cast<std::size_t>(count));
   for (std::int64_t image = 0; image < count; ++image) {
     grids.push_back(kPhotos[static_cast<std::size_t>(image) % std::size(kPhotos)]);
   }

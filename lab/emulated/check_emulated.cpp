@@ -69,8 +69,8 @@ std::vector<Job> make_jobs(std::span<const Card* const> cards,
         add(*cards[i], card_case);
       }
     }
-    if (larger[i]) {
-      add(*cards[i], *larger[i]);
+    if (const auto& one = larger[i]) {
+      add(*cards[i], *one);
     }
   }
   return jobs;
@@ -234,6 +234,7 @@ int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOption
   const int threads = options.gpu != nullptr ? 1 : available_threads();
   ThreadPool pool(std::min(threads, static_cast<int>(jobs.size())));
   std::vector<Runner> runners;
+  runners.reserve(static_cast<std::size_t>(pool.threads()));
   for (int i = 0; i < pool.threads(); ++i) {
     runners.emplace_back(options);
   }

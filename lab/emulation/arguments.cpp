@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kMaxMapRank = 5;
 constexpr std::uint64_t kMaxOffset = std::uint64_t{1} << 40U;
 
-const std::vector<std::string> kOthers = {"bytes", "buffer", "tensor_map", "struct"};
+constexpr std::array kOthers = {"bytes", "buffer", "tensor_map", "struct"};
 
 /// Maps ElementType, in declaration order, to the type of a tensor map.
 constexpr std::array kMapTypes = {
@@ -30,8 +30,12 @@ constexpr std::array kMapTypes = {
     emu::TensorMapType::kF32,  emu::TensorMapType::kU64, emu::TensorMapType::kS64,
     emu::TensorMapType::kF64};
 
+ElementType type_named(std::string_view name) {
+  return find_type(name).value();  // NOLINT(bugprone-unchecked-optional-access): throws
+}
+
 ElementType type_in(const Field& field) {
-  return *find_type(field.choice(type_names()));
+  return type_named(field.choice(type_names()));
 }
 
 BufferAddress read_address(const Field& field, const std::vector<Buffer>& buffers) {
@@ -184,7 +188,7 @@ Argument read_argument(const Field& field, const std::vector<Buffer>& buffers, b
     }
     argument.what = std::move(fields);
   } else {
-    argument.what = read_numbers(what, *find_type(kind));
+    argument.what = read_numbers(what, type_named(kind));
   }
   return argument;
 }

@@ -202,14 +202,14 @@ Array read_content(const Field& field, const ArrayKind& kind, const Source& sour
     const double value = field.choice({"zeros", "ones"}) == "ones" ? 1 : 0;
     return generate(field, kind, memory, [&] { return value; });
   }
-  static const std::vector<std::string> kKinds = {"file", "values", "iota", "uniform", "normal"};
-  std::vector<std::string> known_keys = kKinds;
+  static const std::vector<std::string> kinds = {"file", "values", "iota", "uniform", "normal"};
+  std::vector<std::string> known_keys = kinds;
   known_keys.insert(known_keys.end(), other_keys.begin(), other_keys.end());
   field.expect_keys(known_keys);
   const auto count = std::ranges::count_if(
-      kKinds, [&](const std::string& key) { return field.find(key).has_value(); });
+      kinds, [&](const std::string& key) { return field.find(key).has_value(); });
   if (count != 1) {
-    field.fail(fmt::format("expected exactly one of the fields {}", fmt::join(kKinds, ", ")));
+    field.fail(fmt::format("expected exactly one of the fields {}", fmt::join(kinds, ", ")));
   }
   if (const auto file = field.find("file")) {
     return read_file(*file, kind, source);

@@ -63,7 +63,8 @@ std::string index_text(std::size_t index, const Shape& shape) {
 /// differ by `absolute` + `relative` times the magnitude of the expected number, infinities must be
 /// equal, and NaN matches only NaN.
 std::optional<Mismatch> compare(const Buffer& buffer, std::span<const std::byte> bytes) {
-  const Comparison& comparison = *buffer.compare;
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): throws
+  const Comparison& comparison = buffer.compare.value();
   const std::size_t size = size_of(buffer.type);
   Mismatch mismatch{.buffer = buffer.name, .elements = bytes.size() / size};
   for (std::size_t offset = 0; offset < bytes.size(); offset += size) {

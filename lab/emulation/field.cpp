@@ -76,6 +76,7 @@ Field Field::at(std::string_view key) const {
 std::vector<Field> Field::elements() const {
   expect(value().is_array(), "an array");
   std::vector<Field> fields;
+  fields.reserve(value().size());
   for (std::size_t i = 0; i < value().size(); ++i) {
     fields.emplace_back(value()[i], fmt::format("{}[{}]", path_, i));
   }

@@ -37,10 +37,11 @@ ArrayKind read_kind(const Field& field) {
     kind.shape = Shape(std::move(dims));
   } else if (bytes) {
     const std::uint64_t count = bytes->whole(0, kMaxBytes);
-    const std::size_t size = size_of(kind.type.value_or(ElementType::kU8));
+    const ElementType type = kind.type.value_or(ElementType::kU8);
+    const std::size_t size = size_of(type);
     if (count % size != 0) {
-      bytes->fail(fmt::format("{} is not a multiple of the {} bytes of {}", count, size,
-                              name_of(*kind.type)));
+      bytes->fail(
+          fmt::format("{} is not a multiple of the {} bytes of {}", count, size, name_of(type)));
     }
     kind.shape = Shape({static_cast<std::int64_t>(count / size)});
   }

@@ -41,12 +41,10 @@ std::vector<std::string> parameter_types(const std::string& name) {
     if (closes && --depth == 0) {
       break;
     }
-    if (depth == 1 && name[i] == ',') {
+    if ((depth == 1 && name[i] == ',') || (depth == 0 && opens)) {
       types.emplace_back();
     } else if (depth >= 1 && (name[i] != ' ' || !types.back().empty())) {
       types.back() += name[i];
-    } else if (opens && depth == 0) {
-      types.emplace_back();
     }
     depth += opens ? 1 : 0;
   }

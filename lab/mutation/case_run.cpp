@@ -43,7 +43,7 @@ std::vector<lab::TileValues> CaseInputs::expected() const {
 }
 
 CaseRun::CaseRun(std::shared_ptr<const CaseInputs> inputs, lab::Plan plan, int arch)
-    : inputs_(std::move(inputs)), plan_(std::move(plan)), arch_(arch) {
+    : inputs_(std::move(inputs)), plan_(plan), arch_(arch) {
   const std::unique_ptr<gpu::Device> device = gpu::open_emulated_device({.arch = arch_});
   const std::unique_ptr<gpu::Stream> stream = device->make_stream();
   const lab::Placement placement(*device, inputs_->workload(), *stream);

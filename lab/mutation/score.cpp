@@ -105,6 +105,7 @@ std::vector<PtxMutant> draw_mutants(std::vector<PtxMutant> mutants, std::size_t 
   std::ranges::shuffle(order, random);
   std::map<std::string, std::size_t> of_kind;
   std::vector<std::pair<std::size_t, std::size_t>> turns;  // rank within the kind, and index
+  turns.reserve(order.size());
   for (const std::size_t i : order) {
     turns.emplace_back(of_kind[mutants[i].kind]++, i);
   }
@@ -112,6 +113,7 @@ std::vector<PtxMutant> draw_mutants(std::vector<PtxMutant> mutants, std::size_t 
   turns.resize(limit);
   std::ranges::sort(turns, {}, &std::pair<std::size_t, std::size_t>::second);
   std::vector<PtxMutant> chosen;
+  chosen.reserve(turns.size());
   for (const auto& [turn, i] : turns) {
     chosen.push_back(std::move(mutants[i]));
   }

@@ -95,6 +95,7 @@ std::vector<Descriptor> Descriptor::descriptors(Attribute attribute, DescriptorT
   // The library fills in descriptors that its caller has created.
   const std::size_t count = get(attribute, AttributeType::kDescriptor, 0, nullptr);
   std::vector<Handle> handles;
+  handles.reserve(count);
   std::vector<Descriptor> results;
   results.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {

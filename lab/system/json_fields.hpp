@@ -21,16 +21,16 @@ namespace fovea::lab {
 
 [[nodiscard]] inline const nlohmann::ordered_json& array_in(const nlohmann::ordered_json& json,
                                                             const char* key) {
-  static const auto kNone = nlohmann::ordered_json::array();
+  static const auto none = nlohmann::ordered_json::array();
   const auto match = json.find(key);
-  return match != json.end() && match->is_array() ? *match : kNone;
+  return match != json.end() && match->is_array() ? *match : none;
 }
 
 [[nodiscard]] inline const nlohmann::ordered_json& object_in(const nlohmann::ordered_json& json,
                                                              const char* key) {
-  static const auto kNone = nlohmann::ordered_json::object();
+  static const auto none = nlohmann::ordered_json::object();
   const auto match = json.find(key);
-  return match != json.end() && match->is_object() ? *match : kNone;
+  return match != json.end() && match->is_object() ? *match : none;
 }
 
 }  // namespace fovea::lab

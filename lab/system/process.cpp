@@ -251,7 +251,7 @@ class RunningProcess {
   ~RunningProcess() {
     try {
       (void)(status_.has_value() ? *status_ : end());
-    } catch (const Error&) {  // the child was lost; the group is killed anyway
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): a lost child's group is killed anyway
     }
   }
   RunningProcess(const RunningProcess&) = delete;
@@ -399,7 +399,7 @@ Child::~Child() {
   if (process_ != nullptr) {
     try {
       (void)process_->wait(later(input_closed_, kExitSeconds), stop_);
-    } catch (const Error&) {  // interrupted; the destructor of process_ ends the child
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): ~RunningProcess() ends the child
     }
   }
 }

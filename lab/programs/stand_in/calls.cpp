@@ -119,7 +119,7 @@ void set_function_attribute(Gpu& gpu, Function& function, int attribute, int val
 void* find_entry_point(const char* name) {
   static void* const library = [] {
     Dl_info info{};
-    dladdr(std::bit_cast<void*>(&find_entry_point), &info);
+    dladdr(reinterpret_cast<void*>(&find_entry_point), &info);
     return dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
   }();
   for (const char* const version : {"_v4", "_v3", "_v2", ""}) {

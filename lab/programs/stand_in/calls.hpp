@@ -49,7 +49,7 @@ int runtime_call(const char* function, const Body& body) {
 /// have a default stream per thread.
 #define FOVEA_ENTRY extern "C" [[gnu::visibility("default")]] int
 #define FOVEA_ALIAS(function, name) \
-  extern "C" [[gnu::visibility("default"), gnu::alias(#function)]] decltype(function) name;
+  extern "C" [[gnu::visibility("default"), gnu::alias(#function)]] decltype(function)(name);
 
 /// Stores a result where the program asks for it. Throws CallError for a null pointer.
 template <typename Type, typename Value>
