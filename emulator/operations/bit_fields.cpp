@@ -1,4 +1,5 @@
 // Bit fields: bfe, bfi, bfind, fns, szext, bmsk.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <type_traits>
@@ -17,13 +18,21 @@ T low_bits(std::uint32_t count) {
   return count >= 8 * sizeof(T) ? static_cast<T>(~T{0}) : static_cast<T>((T{1} << count) - 1);
 }
 
+// First bit or number of bits of a field. Of a 32-bit number it is the operand's low byte; code for
+// 64 bits shifts by all of the operand, and 255 is as far as any greater number.
+template <typename T>
+Word extent(Word operand) {
+  constexpr Word kLast = 0xFF;
+  return sizeof(T) == 8 ? std::min(operand, kLast) : operand & kLast;
+}
+
 // Inserts the lowest `count` bits of a into b, at bit `first`.
 using InsertField = decltype([]<typename T>(T a, T b, Word first, Word count) {
-  const Word position = first & 0xFFU;
+  const Word position = extent<T>(first);
   if (position >= 8 * sizeof(T)) {
     return b;
   }
-  const auto mask = static_cast<T>(low_bits<T>(count & 0xFFU) << position);
+  const auto mask = static_cast<T>(low_bits<T>(extent<T>(count)) << position);
   return static_cast<T>((b & ~mask) | (static_cast<T>(a << position) & mask));
 });
 
@@ -32,8 +41,8 @@ using InsertField = decltype([]<typename T>(T a, T b, Word first, Word count) {
 using ExtractField = decltype([]<typename T>(T a, Word first, Word count) {
   using U = std::make_unsigned_t<T>;
   constexpr Word kBits = 8 * sizeof(T);
-  const Word position = first & 0xFFU;
-  const Word bits = count & 0xFFU;
+  const Word position = extent<T>(first);
+  const Word bits = extent<T>(count);
   if (bits == 0) {
     return T{0};
   }

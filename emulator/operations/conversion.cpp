@@ -88,20 +88,43 @@ struct Conversion {
     return std::min(magnitude, to.is_signed ? highest - 1 : highest - 1 + highest);
   }
 
+  // NaN of a conversion from or to binary64, which keeps the sign and the upper payload.
+  [[nodiscard]] std::uint64_t convert_payload(std::uint64_t bits) const {
+    const std::uint64_t payload = bits & (from.format.least_normal() - 1);
+    const int shift = to.format.fraction_bits - from.format.fraction_bits;
+    const std::uint64_t sign = (bits & from.format.sign()) != 0 ? to.format.sign() : 0;
+    return quiet_nan(
+        sign | to.format.infinity() | (shift >= 0 ? payload << shift : payload >> -shift),
+        to.format);
+  }
+
+  // Returns a register with 13 bits below the number. Sums of bits make .rna, as ptxas has it, so
+  // that NaN is cut off, which may leave infinity, and gets a smaller payload from .satfinite.
+  [[nodiscard]] std::uint64_t encode_tf32(std::uint64_t bits,
+                                          const Number<std::uint64_t>& number) const {
+    constexpr int kUnused = kF32.fraction_bits - kTF32.fraction_bits;
+    const bool is_cut = number.is_nan() && result.rounding == Rounding::kNearestAway;
+    const std::uint64_t upper = is_cut ? (bits & 0xFFFFFFFFU) >> kUnused : result.encode(number);
+    return (upper - (is_cut && result.is_finite ? 1U : 0U)) << kUnused;
+  }
+
   [[nodiscard]] std::uint64_t convert(std::uint64_t bits) const {
     Number<std::uint64_t> number = decode(bits);
     if (rounds_whole) {
       number = round_to_whole(number, result.rounding);
     }
     if (to.format == kTF32) {
-      constexpr int kUnused = kF32.fraction_bits - kTF32.fraction_bits;
-      return number.is_nan() ? kF32.nan() : result.encode(number) << kUnused;
+      return encode_tf32(bits, number);
+    }
+    if (number.is_nan() && to.is_float() && !result.saturates &&
+        (from.format == kF64 || to.format == kF64)) {
+      return convert_payload(bits);
     }
     return to.is_float() ? result.encode(number) : encode_integer(number);
   }
 };
 
-// Conversion between integers that wraps around.
+// Conversion between integers that wraps around, and a copy of binary64.
 Outcome run_integer(Warp& warp, const Op& op, Lanes lanes) {
   const auto& [from, to, result, rounds_whole] = op.get<Conversion>();
   Vec<std::uint64_t> values = read_bits(warp, op.slots[1], from.register_bits);
@@ -248,6 +271,20 @@ void take_conversion_rounding(Decoder& decoder, Conversion& conversion, bool is_
   }
 }
 
+// Fails for combinations of modifiers and types that are not there.
+void check_conversion(const Decoder& decoder, const Conversion& conversion) {
+  const auto& [from, to, result, rounds_whole] = conversion;
+  const bool has_other_rounding =
+      result.rounding != Rounding::kNearestEven && result.rounding != Rounding::kZero;
+  if (has_other_rounding && (result.has_relu || (result.is_finite && to.format != kTF32))) {
+    decoder.fail(".relu and .satfinite need .rn or .rz");
+  }
+  if ((from.format == kBF16 && !to.is_float() && to.bits < 32) ||
+      (to.format == kBF16 && !from.is_float() && from.bits < 16)) {
+    decoder.fail("unsupported conversion");
+  }
+}
+
 void decode_cvt(Decoder& decoder) {
   if (decoder.take("pack")) {
     decode_pack(decoder);
@@ -267,18 +304,21 @@ void decode_cvt(Decoder& decoder) {
   conversion.from.flushes = flushes && from == Type::kF32;
   result.format = conversion.to.format;
   result.flushes = flushes && to == Type::kF32;
-  const bool saturates = to != Type::kTF32 && to != Type::kBF16 && decoder.take("sat");
+  const bool saturates =
+      to != Type::kTF32 && to != Type::kBF16 && from != Type::kBF16 && decoder.take("sat");
   result.saturates = saturates && conversion.to.is_float();
   if (from == Type::kF32 && (to == Type::kF16 || to == Type::kBF16 || to == Type::kTF32)) {
     result.has_relu = decoder.take("relu");
     result.is_finite = decoder.take("satfinite");
   }
+  check_conversion(decoder, conversion);
   decoder.add(decoder.destination(0, conversion.to.register_bits));
   const int from_register = conversion.from.register_bits;
   decoder.add(decoder.source(1, from_register == bits_of(from) ? from : bit_type(from_register)));
   Op& op = decoder.op();
   op.details.set(conversion);
-  if (!conversion.from.is_float() && !conversion.to.is_float() && !saturates) {
+  const bool is_copy = to == from && to == Type::kF64 && !conversion.rounds_whole;
+  if (((!conversion.from.is_float() && !conversion.to.is_float()) || is_copy) && !saturates) {
     op.code = &run_integer;
     return;
   }

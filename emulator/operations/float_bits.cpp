@@ -38,9 +38,10 @@ struct Extreme {
     const FloatFormat format = elements.format;
     const std::uint64_t all = format.sign() | (format.sign() - 1);
     if (format.is_nan(a) || format.is_nan(b)) {
-      return keeps_nan || (format.is_nan(a) && format.is_nan(b)) ? format.nan()
-             : format.is_nan(a)                                  ? b
-                                                                 : a;
+      const bool is_nan = keeps_nan || (format.is_nan(a) && format.is_nan(b));
+      return is_nan             ? (format == kF64 ? quiet_nan(b, format) : format.nan())
+             : format.is_nan(a) ? b
+                                : a;
     }
     // Gives unsigned numbers that have the order of the floats, -0 before 0.
     const auto key = [&](std::uint64_t bits) {
@@ -122,8 +123,8 @@ void decode_extreme(Decoder& decoder) {
   decoder.op().code = &run_extreme;
 }
 
-// Instruction that changes the sign alone. The NaN of GPU arithmetic stands for those of 16-bit
-// floats; binary64 keeps its payload.
+// Instruction that changes the sign of numbers alone. The NaN of GPU arithmetic stands for those of
+// 16-bit floats; those of binary64, which are added to zero, become quiet.
 struct SignChange {
   FloatElements elements{};
   bool is_abs = false;
@@ -132,8 +133,8 @@ struct SignChange {
   [[nodiscard]] std::uint64_t compute(std::uint64_t operand) const {
     const FloatFormat format = elements.format;
     const std::uint64_t bits = operand & (format.sign() | (format.sign() - 1));
-    if (format != kF64 && format.is_nan(bits)) {
-      return format.nan();
+    if (format.is_nan(bits)) {
+      return format == kF64 ? quiet_nan(bits, format) : format.nan();
     }
     const std::uint64_t changed = is_abs ? bits & ~format.sign() : bits ^ format.sign();
     return flushes ? format.flush(changed) : changed;

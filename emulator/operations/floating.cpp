@@ -19,9 +19,12 @@ constexpr double kMinNormal = std::numeric_limits<float>::min() * (1 - 0x1p-25);
 
 // An instruction has a function that the host computes, for .rn of binary32 and binary64, and one
 // of exact numbers, for all other formats and rounding modes. It must name the rounding mode or
-// not, and is only there for binary32 and binary64 or for 16-bit and packed formats, too.
+// not, and is only there for binary32 and binary64 or for 16-bit and packed formats, too. Of
+// several NaN of binary64 the result is the first one in kNanOrder: the hardware's, or that of the
+// code that ptxas makes.
 struct Add {
   static constexpr std::size_t kSources = 2;
+  static constexpr std::array<std::size_t, kSources> kNanOrder = {1, 0};
   static constexpr bool kNamesRounding = false;
   static constexpr bool kIsUnpacked = false;
   auto operator()(auto a, auto b) const { return a + b; }
@@ -32,6 +35,7 @@ struct Add {
 };
 struct Sub {
   static constexpr std::size_t kSources = 2;
+  static constexpr std::array<std::size_t, kSources> kNanOrder = {1, 0};
   static constexpr bool kNamesRounding = false;
   static constexpr bool kIsUnpacked = false;
   auto operator()(auto a, auto b) const { return a - b; }
@@ -43,6 +47,7 @@ struct Sub {
 };
 struct Mul {
   static constexpr std::size_t kSources = 2;
+  static constexpr std::array<std::size_t, kSources> kNanOrder = {1, 0};
   static constexpr bool kNamesRounding = false;
   static constexpr bool kIsUnpacked = false;
   auto operator()(auto a, auto b) const { return a * b; }
@@ -55,6 +60,7 @@ struct Mul {
 };
 struct Fma {
   static constexpr std::size_t kSources = 3;
+  static constexpr std::array<std::size_t, kSources> kNanOrder = {1, 2, 0};
   static constexpr bool kNamesRounding = true;
   static constexpr bool kIsUnpacked = false;
   auto operator()(auto a, auto b, auto c) const { return std::fma(a, b, c); }
@@ -74,6 +80,7 @@ struct Fma {
 };
 struct Div {
   static constexpr std::size_t kSources = 2;
+  static constexpr std::array<std::size_t, kSources> kNanOrder = {0, 1};
   static constexpr bool kNamesRounding = true;
   static constexpr bool kIsUnpacked = true;
   auto operator()(auto a, auto b) const { return a / b; }
@@ -85,6 +92,7 @@ struct Div {
 };
 struct Reciprocal {
   static constexpr std::size_t kSources = 1;
+  static constexpr std::array<std::size_t, kSources> kNanOrder = {0};
   static constexpr bool kNamesRounding = true;
   static constexpr bool kIsUnpacked = true;
   template <typename T>
@@ -98,6 +106,7 @@ struct Reciprocal {
 };
 struct SquareRoot {
   static constexpr std::size_t kSources = 1;
+  static constexpr std::array<std::size_t, kSources> kNanOrder = {0};
   static constexpr bool kNamesRounding = true;
   static constexpr bool kIsUnpacked = true;
   auto operator()(auto a) const { return std::sqrt(a); }
@@ -114,15 +123,28 @@ struct ExactArithmetic {
   int count = 1;  // numbers in a register
 };
 
-// Returns the NaN of an operation of binary64, which keeps the payload of the first NaN.
-template <std::size_t kSources>
-std::uint64_t nan_of_binary64(const std::array<std::uint64_t, kSources>& sources) {
-  constexpr std::uint64_t kQuiet = std::uint64_t{1} << 51;
+// Returns the NaN of an operation of binary64, which keeps the payload of one of its operands.
+template <typename F>
+std::uint64_t nan_of_binary64(const std::array<std::uint64_t, F::kSources>& sources) {
   constexpr std::uint64_t kInvalid = 0xFFF8000000000000;
-  const auto* const nan =
-      std::ranges::find_if(sources, [](std::uint64_t bits) { return kF64.is_nan(bits); });
-  return nan == sources.end() ? kInvalid : *nan | kQuiet;
+  for (const std::size_t i : F::kNanOrder) {
+    if (kF64.is_nan(sources[i])) {
+      return quiet_nan(sources[i], kF64);
+    }
+  }
+  return kInvalid;
 }
+
+// Function of binary64 that the host computes, but for NaN, of which it may choose another one.
+template <typename F>
+struct WithPayload {
+  double operator()(auto... operands) const {
+    const double result = F{}(operands...);
+    return std::isnan(result) ? std::bit_cast<double>(
+                                    nan_of_binary64<F>({std::bit_cast<std::uint64_t>(operands)...}))
+                              : result;
+  }
+};
 
 // kFormat is the format of all operands, rounded to nearest, if the compiler is to know it, which
 // is faster.
@@ -152,7 +174,7 @@ Outcome run_exact(Warp& warp, const Op& op, Lanes lanes) {
     const Number<Units> exact = F::exact(number(kIndices)..., result.rounding);
     if constexpr (sizeof(Units) > sizeof(std::uint64_t)) {
       if (exact.is_nan()) {
-        return nan_of_binary64(sources);
+        return nan_of_binary64<F>(sources);
       }
     }
     return result.encode(exact);
@@ -204,7 +226,7 @@ Code native_code(Type type, bool flushes, bool saturates) {
                        : &run_lane_wise<MapSingles<WithModifiers<F, false, false>>, std::uint64_t,
                                         Repeated<kIndices, std::uint64_t>...>;
       case Type::kF64:
-        return &run_lane_wise<F, double, Repeated<kIndices, double>...>;
+        return &run_lane_wise<WithPayload<F>, double, Repeated<kIndices, double>...>;
       default:
         return nullptr;
     }

@@ -26,6 +26,11 @@ Rounding take_rounding(Decoder& decoder, bool is_required);
 /// Takes .ftz if the type allows it.
 bool take_flush(Decoder& decoder, Type type);
 
+/// Returns the quiet NaN with the sign and the payload of this one.
+constexpr std::uint64_t quiet_nan(std::uint64_t bits, FloatFormat format) {
+  return bits | format.least_normal() >> 1U;
+}
+
 inline float flush_to_zero(float value) {
   return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0F, value) : value;
 }

@@ -57,6 +57,14 @@ TEST_F(ArithmeticTest, RefusesConversionsThatPtxDoesNotHave) {
   EXPECT_EQ(refusal("cvt.f32.s32 %f2, %r2;"), "expected a rounding modifier");
   EXPECT_EQ(refusal("cvt.rna.f32.f64 %f2, %rd2;"), "unsupported rounding");
   EXPECT_EQ(refusal("cvt.rp.tf32.f32 %r2, %f2;"), "unsupported rounding");
+  constexpr std::string_view kNeedsNearest = ".relu and .satfinite need .rn or .rz";
+  EXPECT_EQ(refusal("cvt.rm.relu.f16.f32 %rs1, %f2;"), kNeedsNearest);
+  EXPECT_EQ(refusal("cvt.rp.satfinite.bf16.f32 %rs1, %f2;"), kNeedsNearest);
+  EXPECT_EQ(refusal("cvt.rna.relu.tf32.f32 %r2, %f2;"), kNeedsNearest);
+  EXPECT_EQ(refusal("cvt.rni.s16.bf16 %rs1, %rs2;"), "unsupported conversion");
+  EXPECT_EQ(refusal("cvt.rzi.u8.bf16 %rs1, %rs2;"), "unsupported conversion");
+  EXPECT_EQ(refusal("cvt.rn.bf16.s8 %rs1, %rs2;"), "unsupported conversion");
+  EXPECT_EQ(refusal("cvt.sat.f32.bf16 %f2, %rs2;"), "unsupported modifier .sat");
   EXPECT_EQ(refusal("cvt.rni.f32.f64 %f2, %rd2;"), "expected a rounding modifier");
   EXPECT_EQ(refusal("cvt.rs.f16x2.f32 %r2, %f2, %f3;"), "expected .rn");
   EXPECT_EQ(refusal("cvt.rn.e4m3x2.f32 %rs1, %f2, %f3;"), "expected .satfinite");

@@ -69,7 +69,7 @@ TEST(CapturesTest, ModelsAgree) {
   EXPECT_GE(compared, 250);
 }
 
-TEST(CapturesTest, ModelsOfKernelsThatNoCardHasRunAgree) {
+TEST(CapturesTest, ModelsOfNewerKernelsAgree) {
   std::atomic<int> compared = 0;
   std::set<std::string> names;
   const MicroKernels kernels = modelled_micro_kernels();

@@ -97,9 +97,15 @@ std::string unlike_card(const fovea::captures::Results& card, const MicroKernel&
     return record.error.empty() ? "the card has run it" : "the card refused it: " + record.error;
   }
   const std::string wrong = unexpected(kernel, emulated);
-  return kernel.is_illegal || !wrong.empty()
-             ? wrong
-             : difference(record, emulated.outputs, kernel.tolerance);
+  if (kernel.is_illegal || !wrong.empty()) {
+    return wrong;
+  }
+  const std::string differing = difference(record, emulated.outputs, kernel.tolerance);
+  if (kernel.difference_on_cards.empty()) {
+    return differing;
+  }
+  return differing.empty() ? "the card computes the same, although " + kernel.difference_on_cards
+                           : "";
 }
 
 std::string unlike_model(const MicroKernel& kernel, const std::vector<Bytes>& inputs,

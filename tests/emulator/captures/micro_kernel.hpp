@@ -56,6 +56,8 @@ struct MicroKernel {
   Model model{};
   Tolerance model_tolerance{};  // of what the model does not say
   bool is_illegal = false;      // a card stops with an illegal instruction
+  /// Why a card computes something else, although PTX says what the emulator computes; else empty.
+  std::string difference_on_cards{};
 
   [[nodiscard]] std::vector<Bytes> make_inputs() const;
 };
@@ -75,15 +77,17 @@ Record record_of(const MicroKernel& kernel, std::uint64_t identity,
 /// All of them, the same ones every time.
 std::vector<MicroKernel> all_micro_kernels();
 
-/// Kernels that no card has run yet: only their models say what they compute.
+/// Kernels that sm_90a does not have, and no card has run: only their models say what they compute.
 std::vector<MicroKernel> modelled_micro_kernels();
 
 using MicroKernels = std::vector<MicroKernel>;
 void add_rounded_floats(MicroKernels& to);
+void add_newer_floats(MicroKernels& to);
 void add_halves(MicroKernels& to);
 void add_wider_integers(MicroKernels& to);
 void add_videos(MicroKernels& to);
 void add_rounded_conversions(MicroKernels& to);
+void add_tiny_floats(MicroKernels& to);
 void add_integers(MicroKernels& to);
 void add_floats(MicroKernels& to);
 void add_comparisons(MicroKernels& to);

@@ -1,8 +1,9 @@
 // All micro-kernels, and what tells them from others.
 #include <cstring>
 #include <string_view>
+#include <utility>
 
-#include "emulator/captures/micro_kernel.hpp"
+#include "emulator/captures/builder.hpp"
 #include "lab/captures/hash.hpp"
 
 namespace captures {
@@ -61,9 +62,11 @@ Record record_of(const MicroKernel& kernel, std::uint64_t identity,
 
 std::vector<MicroKernel> all_micro_kernels() {
   MicroKernels all;
-  for (const auto add : {&add_integers, &add_floats, &add_comparisons, &add_conversions,
-                         &add_narrowing, &add_warps, &add_matrices, &add_products, &add_copies,
-                         &add_tensor_loads, &add_tensor_stores, &add_clusters, &add_wgmma}) {
+  for (const auto add :
+       {&add_integers, &add_floats, &add_comparisons, &add_conversions, &add_narrowing, &add_warps,
+        &add_matrices, &add_products, &add_copies, &add_tensor_loads, &add_tensor_stores,
+        &add_clusters, &add_wgmma, &add_rounded_floats, &add_halves, &add_wider_integers,
+        &add_videos, &add_rounded_conversions}) {
     add(all);
   }
   return all;
@@ -71,9 +74,10 @@ std::vector<MicroKernel> all_micro_kernels() {
 
 std::vector<MicroKernel> modelled_micro_kernels() {
   MicroKernels all;
-  for (const auto add : {&add_rounded_floats, &add_halves, &add_wider_integers, &add_videos,
-                         &add_rounded_conversions}) {
-    add(all);
+  add_newer_floats(all);
+  add_tiny_floats(all);
+  for (MicroKernel& kernel : all) {
+    kernel.ptx = replaced(std::move(kernel.ptx), ".target sm_90a", ".target sm_100a");
   }
   return all;
 }

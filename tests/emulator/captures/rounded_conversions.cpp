@@ -25,6 +25,23 @@ std::uint64_t bits_of_single(float value) {
   return std::isnan(value) ? 0x7FFFFFFFU : std::bit_cast<std::uint32_t>(value);
 }
 
+// NaN of binary64 in a shorter format: with its sign, and as much of its payload as fits.
+std::uint64_t narrow_nan(std::uint64_t bits, int exponent_bits, int fraction_bits) {
+  const std::uint64_t payload = (bits & 0x000FFFFFFFFFFFFFU) >> (52 - fraction_bits);
+  const std::uint64_t ones = (std::uint64_t{2} << exponent_bits) - 1;  // a quiet bit, too
+  return bits >> 63U << (exponent_bits + fraction_bits) | ones << (fraction_bits - 1) | payload;
+}
+
+// Bits of binary64 of a number in a shorter format, whose NaN keep their sign and payload.
+std::uint64_t widened(std::uint64_t bits, double value, int exponent_bits, int fraction_bits) {
+  if (!std::isnan(value)) {
+    return std::bit_cast<std::uint64_t>(value);
+  }
+  const std::uint64_t payload = bits & ((std::uint64_t{1} << fraction_bits) - 1);
+  return bits >> (exponent_bits + fraction_bits) << 63U | 0x7FF8000000000000U |
+         payload << (52 - fraction_bits);
+}
+
 void add_cvt(MicroKernels& to, std::string_view name, int to_bits, int from_bits, Fill fill,
              LaneModel model) {
   LaneOperation made{.name = std::string(name), .family = "cvt"};
@@ -51,7 +68,7 @@ void add_host(MicroKernels& to, std::string_view mode) {
   add("f32.f64", 32, 64, &doubles, [](std::uint64_t x) {
     volatile double value = std::bit_cast<double>(x);
     volatile float result = static_cast<float>(value);
-    return bits_of_single(result);
+    return std::isnan(result) ? narrow_nan(x, 8, 23) : bits_of_single(result);
   });
   add("sat.f32.f64", 32, 64, &doubles, [](std::uint64_t x) {
     volatile double value = std::bit_cast<double>(x);
@@ -60,16 +77,18 @@ void add_host(MicroKernels& to, std::string_view mode) {
     return bits_of_single(std::isnan(result) || std::signbit(result) ? 0.0F
                                                                      : std::min(result, 1.0F));
   });
-  add("f32.s64", 32, 64, &integers, [](std::uint64_t x) {
-    volatile auto value = static_cast<std::int64_t>(x);
-    volatile float result = static_cast<float>(value);
-    return bits_of_single(result);
-  });
-  add("f32.s32", 32, 32, &integers, [](std::uint64_t x) {
-    volatile auto value = static_cast<std::int32_t>(x);
-    volatile float result = static_cast<float>(value);
-    return bits_of_single(result);
-  });
+  if (mode != "rn") {  // which conversions.cpp has
+    add("f32.s64", 32, 64, &integers, [](std::uint64_t x) {
+      volatile auto value = static_cast<std::int64_t>(x);
+      volatile float result = static_cast<float>(value);
+      return bits_of_single(result);
+    });
+    add("f32.s32", 32, 32, &integers, [](std::uint64_t x) {
+      volatile auto value = static_cast<std::int32_t>(x);
+      volatile float result = static_cast<float>(value);
+      return bits_of_single(result);
+    });
+  }
   add("f64.s64", 64, 64, &integers, [](std::uint64_t x) {
     volatile auto value = static_cast<std::int64_t>(x);
     volatile double result = static_cast<double>(value);
@@ -126,12 +145,19 @@ void add_whole(MicroKernels& to, std::string_view rounding) {
               return model(static_cast<double>(kBinary16.value(static_cast<std::uint32_t>(x[0]))),
                            false);
             });
-    add_cvt(to, fmt::format("cvt.{}.{}.bf16", rounding, type.name), register_bits, 16, &bfloats,
-            [=](const Operands& x) {
-              return model(static_cast<double>(kBFloat16.value(static_cast<std::uint32_t>(x[0]))),
-                           false);
-            });
+    if (type.bits >= 32) {  // the others are not there
+      add_cvt(to, fmt::format("cvt.{}.{}.bf16", rounding, type.name), register_bits, 16, &bfloats,
+              [=](const Operands& x) {
+                return model(static_cast<double>(kBFloat16.value(static_cast<std::uint32_t>(x[0]))),
+                             false);
+              });
+    }
   }
+  add_cvt(to, fmt::format("cvt.{}.f64.f64", rounding), 64, 64, &doubles, [=](const Operands& x) {
+    const auto value = std::bit_cast<double>(x[0]);
+    return std::isnan(value) ? narrow_nan(x[0], 11, 52)
+                             : std::bit_cast<std::uint64_t>(rounded_whole(value, rounding));
+  });
   add_cvt(to, fmt::format("cvt.{}.f16.f16", rounding), 16, 16, &halves, [=](const Operands& x) {
     return kBinary16.nearest(rounded_whole(
         static_cast<double>(kBinary16.value(static_cast<std::uint32_t>(x[0]))), rounding));
@@ -179,7 +205,11 @@ void add_to_halves(MicroKernels& to) {
     const ShortFormat& format = is_f16 ? kBinary16 : kBFloat16;
     const std::string_view type = is_f16 ? "f16" : "bf16";
     for (const std::string_view mode : {"rn", "rz", "rm", "rp"}) {
+      const bool has_modifiers = mode == "rn" || mode == "rz";
       for (const std::string_view modifiers : {"", ".relu", ".satfinite", ".relu.satfinite"}) {
+        if (modifiers.empty() ? mode == "rn" : !has_modifiers) {
+          continue;  // narrowing.cpp has them, or they are not there
+        }
         const bool has_relu = modifiers.starts_with(".relu");
         const bool is_finite = modifiers.ends_with(".satfinite");
         const auto model = [=, &format](std::uint64_t x) {
@@ -188,7 +218,7 @@ void add_to_halves(MicroKernels& to) {
         };
         add_cvt(to, fmt::format("cvt.{}{}.{}.f32", mode, modifiers, type), 16, 32, &floats,
                 [=](const Operands& x) { return model(x[0]); });
-        if (mode == "rn" || mode == "rz") {
+        if (has_modifiers) {
           LaneOperation made{.name = fmt::format("cvt.{}{}.{}x2.f32", mode, modifiers, type),
                              .family = "cvt"};
           made.text = made.name + " $d, $a, $b;";
@@ -200,8 +230,11 @@ void add_to_halves(MicroKernels& to) {
         }
       }
       add_cvt(to, fmt::format("cvt.{}.{}.f64", mode, type), 16, 64, &doubles,
-              [=, &format](const Operands& x) {
-                return directed_bits(format, std::bit_cast<double>(x[0]), mode, false);
+              [=, &format](const Operands& x) -> std::uint64_t {
+                const auto value = std::bit_cast<double>(x[0]);
+                return std::isnan(value)
+                           ? narrow_nan(x[0], format.exponent_bits, format.fraction_bits)
+                           : directed_bits(format, value, mode, false);
               });
       add_cvt(to, fmt::format("cvt.{}.{}.s32", mode, type), 16, 32, &integers,
               [=, &format](const Operands& x) {
@@ -215,20 +248,48 @@ void add_to_halves(MicroKernels& to) {
               });
     }
   }
-  // tf32 has the exponent of binary32 and 10 fraction bits.
-  for (const std::string_view mode : {"rna", "rn", "rz"}) {
+}
+
+// tf32 has the exponent of binary32 and 10 fraction bits. What is rounded to nearest away from zero
+// is cut off behind an addition, also where it is NaN.
+void add_to_tf32(MicroKernels& to) {
+  constexpr std::uint64_t kInfinity = 0x7F800000U;
+  for (const std::string_view mode : {"rna", "rna.satfinite", "rn", "rn.relu", "rz", "rz.relu"}) {
+    const bool is_away = mode.starts_with("rna");
     add_cvt(to, fmt::format("cvt.{}.tf32.f32", mode), 32, 32, &floats, [=](const Operands& x) {
       const std::uint64_t magnitude = x[0] & 0x7FFFFFFFU;
-      if (magnitude > 0x7F800000U) {
-        return std::uint64_t{0x7FFFFFFFU};
+      if (is_away) {
+        const std::uint64_t cut = (magnitude < kInfinity ? x[0] + 0x1000U : x[0]) & ~0x1FFFULL;
+        const bool is_less = mode.ends_with("satfinite") && (cut & 0x7FFFFFFFU) >= kInfinity;
+        return is_less ? cut - 0x2000U : cut;
+      }
+      if (magnitude > kInfinity) {
+        return std::uint64_t{0x7FFFE000U};
+      }
+      if (mode.ends_with("relu") && x[0] >> 31U != 0) {
+        return std::uint64_t{0};
       }
       const std::uint64_t rest = x[0] & 0x1FFFU;
       const bool is_odd = (x[0] & 0x2000U) != 0;
-      const bool is_up = mode == "rna"  ? rest >= 0x1000U
-                         : mode == "rn" ? rest > 0x1000U || (rest == 0x1000U && is_odd)
-                                        : false;
+      const bool is_up = mode.starts_with("rn") && (rest > 0x1000U || (rest == 0x1000U && is_odd));
       return x[0] - rest + (is_up ? 0x2000U : 0U);
     });
+  }
+}
+
+// Conversions to binary64, and its copy.
+void add_to_doubles(MicroKernels& to) {
+  add_cvt(to, "cvt.f64.f64", 64, 64, &doubles, [](const Operands& x) { return x[0]; });
+  add_cvt(to, "cvt.f64.f32", 64, 32, &floats,
+          [](const Operands& x) { return widened(x[0], double{single_of(x[0])}, 8, 23); });
+  for (const bool is_f16 : {false, true}) {
+    const ShortFormat& format = is_f16 ? kBinary16 : kBFloat16;
+    add_cvt(to, is_f16 ? "cvt.f64.f16" : "cvt.f64.bf16", 64, 16, is_f16 ? &halves : &bfloats,
+            [&format](const Operands& x) {
+              const long double value = format.value(static_cast<std::uint32_t>(x[0]));
+              return widened(x[0], static_cast<double>(value), format.exponent_bits,
+                             format.fraction_bits);
+            });
   }
 }
 
@@ -356,8 +417,13 @@ void add_rounded_conversions(MicroKernels& to) {
     add_whole(to, rounding);
   }
   add_to_halves(to);
-  add_tiny(to);
+  add_to_tf32(to);
+  add_to_doubles(to);
   add_packs(to);
+}
+
+void add_tiny_floats(MicroKernels& to) {
+  add_tiny(to);
 }
 
 }  // namespace captures

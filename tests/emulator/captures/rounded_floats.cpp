@@ -24,18 +24,22 @@ T float_of(std::uint64_t bits) {
   return std::bit_cast<T>(static_cast<BitsOf<T>>(bits));
 }
 
-// NaN of an operation: one for binary32; of binary64 the first operand that is one, or the host's.
+constexpr std::uint64_t kQuiet = 0x0008000000000000U;
+
+// NaN of an operation: one for binary32; of binary64 an operand that is one, or the host's. A
+// quotient looks at the first operand first, the other operations at the last factor or summand.
 template <typename T>
-std::uint64_t bits_of_result(T value, const Operands& x, std::size_t arity) {
+std::uint64_t bits_of_result(T value, const Operands& x, std::string_view operation) {
   if (!std::isnan(value)) {
     return std::bit_cast<BitsOf<T>>(value);
   }
   if constexpr (sizeof(T) == 4) {
     return 0x7FFFFFFFU;
   } else {
-    for (std::size_t i = 0; i < arity; ++i) {
+    using Order = std::array<std::size_t, 3>;
+    for (const std::size_t i : operation == "div" ? Order{0, 1, 2} : Order{1, 2, 0}) {
       if (std::isnan(float_of<double>(x.at(i)))) {
-        return x.at(i) | 0x0008000000000000U;
+        return x.at(i) | kQuiet;
       }
     }
     return 0xFFF8000000000000U;
@@ -83,7 +87,7 @@ void add_operation(MicroKernels& to, const FloatOperation<T>& operation, std::st
       }
       const bool is_flushed = flushes && std::fpclassify(result) == FP_SUBNORMAL;
       return bits_of_result<T>(is_flushed ? std::copysign(T{0}, result) : result, x,
-                               operation.arity);
+                               operation.name);
     };
     if (flushes) {  // results that round to the least normal number
       made.model_tolerance.absolute = 0x1p-126;
@@ -140,7 +144,7 @@ void add_packed(MicroKernels& to, std::string_view mode) {
         volatile float p = value;
         volatile float q = b;
         volatile float result = std::fma(p, q, p);
-        return bits_of_result<float>(result, x, 0);
+        return bits_of_result<float>(result, x, "fma");
       };
       return fused(a) ^ fused(above);
     };
@@ -176,7 +180,7 @@ void add_extreme(MicroKernels& to, std::string_view name, std::string_view modif
       }
     }
     if (count == 0) {
-      return nan;
+      return kBits == 64 ? x[1] | kQuiet : nan;
     }
     const auto is_less = [](T a, T b) {
       return a < b || (a == b && std::signbit(a) > std::signbit(b));
@@ -202,8 +206,11 @@ void add_signs(MicroKernels& to) {
     add_lane_operation(to, made);
   };
   constexpr std::uint64_t kSign = std::uint64_t{1} << 63U;
-  add("neg.f64", 1, [](const Operands& x) { return x[0] ^ kSign; });
-  add("abs.f64", 1, [](const Operands& x) { return x[0] & ~kSign; });
+  const auto unless_nan = [](std::uint64_t bits, std::uint64_t changed) {
+    return std::isnan(float_of<double>(bits)) ? bits | kQuiet : changed;
+  };
+  add("neg.f64", 1, [=](const Operands& x) { return unless_nan(x[0], x[0] ^ kSign); });
+  add("abs.f64", 1, [=](const Operands& x) { return unless_nan(x[0], x[0] & ~kSign); });
   add("copysign.f64", 2, [](const Operands& x) { return (x[0] & kSign) | (x[1] & ~kSign); });
 }
 
@@ -232,22 +239,23 @@ void add_properties(MicroKernels& to) {
   add_lane_operation(to, made);
 }
 
-// Functions of binary64 that compute the upper half of their result.
+// Functions of binary64 that compute the upper half of their result, in which a card may be a unit
+// away.
 void add_upper_halves(MicroKernels& to) {
   for (const bool is_root : {false, true}) {
     LaneOperation made{.name = is_root ? "rsqrt.approx.ftz.f64" : "rcp.approx.ftz.f64",
                        .family = "approximate"};
-    made.text = made.name + " $d, $a;";
+    made.text = made.name +
+                " %rd60, $a;\n  mov.b64 {%r60, $d}, %rd60;\n  or.b32 $d, $d, %r60;  // that is 0";
     made.operands = {{64, &doubles}};
-    made.result_bits = 64;
+    made.tolerance.ulps = 1;
     made.model = [=](const Operands& x) -> std::uint64_t {
       auto value = float_of<double>(x[0] & 0xFFFFFFFF00000000U);
       value = std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0, value) : value;
       const double result = 1 / (is_root ? std::sqrt(value) : value);
       const double flushed =
           std::fpclassify(result) == FP_SUBNORMAL ? std::copysign(0.0, result) : result;
-      return std::isnan(result) ? 0x7FFFFFFF00000000U
-                                : std::bit_cast<std::uint64_t>(flushed) & 0xFFFFFFFF00000000U;
+      return std::isnan(result) ? 0x7FFFFFFFU : std::bit_cast<std::uint64_t>(flushed) >> 32U;
     };
     add_lane_operation(to, made);
   }
@@ -258,22 +266,27 @@ void add_upper_halves(MicroKernels& to) {
 void add_rounded_floats(MicroKernels& to) {
   add_all<float>(to);
   add_all<double>(to);
-  for (const std::string_view mode : {"rn", "rz", "rm", "rp"}) {
-    add_packed(to, mode);
-  }
   for (const std::string_view name : {"min", "max"}) {
     add_extreme<double>(to, name, "", 2);
     for (const std::string_view modifiers : {".NaN", ".xorsign.abs", ".NaN.xorsign.abs"}) {
       add_extreme<float>(to, name, modifiers, 2);
-    }
-    for (const std::string_view modifiers : {"", ".NaN", ".abs", ".NaN.abs"}) {
-      add_extreme<float>(to, name, modifiers, 3);
     }
   }
   add_signs(to);
   add_properties<float>(to);
   add_properties<double>(to);
   add_upper_halves(to);
+}
+
+void add_newer_floats(MicroKernels& to) {
+  for (const std::string_view mode : {"rn", "rz", "rm", "rp"}) {
+    add_packed(to, mode);
+  }
+  for (const std::string_view name : {"min", "max"}) {
+    for (const std::string_view modifiers : {"", ".NaN", ".abs", ".NaN.abs"}) {
+      add_extreme<float>(to, name, modifiers, 3);
+    }
+  }
 }
 
 }  // namespace captures

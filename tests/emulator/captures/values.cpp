@@ -160,6 +160,11 @@ std::vector<std::uint64_t> shifts(std::size_t count, int /*bits*/, Position /*po
   return values;
 }
 
+std::vector<std::uint64_t> other_shifts(std::size_t count, int bits, Position position,
+                                        std::uint64_t seed) {
+  return shifts(count, bits, position, seed + 7);
+}
+
 std::vector<std::uint64_t> floats(std::size_t count, int /*bits*/, Position position,
                                   std::uint64_t seed) {
   return with_edges(count, float_edges(8, 23), position, seed,

@@ -66,6 +66,9 @@ std::vector<std::uint64_t> integers(std::size_t count, int bits, Position positi
 /// 0 to 80, and some that are far too large.
 std::vector<std::uint64_t> shifts(std::size_t count, int bits, Position position,
                                   std::uint64_t seed);
+/// The same with other numbers: for the second operand of such an instruction.
+std::vector<std::uint64_t> other_shifts(std::size_t count, int bits, Position position,
+                                        std::uint64_t seed);
 std::vector<std::uint64_t> floats(std::size_t count, int bits, Position position,
                                   std::uint64_t seed);
 /// Floats of every size that is no power of the exponent's ends: for sin, cos, ex2.

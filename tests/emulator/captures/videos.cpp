@@ -87,6 +87,23 @@ std::uint64_t finished(std::int64_t result, const ScalarForm& form, std::uint64_
   return static_cast<std::uint64_t>(result) & 0xFFFFFFFFU;
 }
 
+// What ptxas 13.0 makes of some forms is not what PTX says.
+std::string_view difference_on_cards(std::string_view name, const ScalarForm& form) {
+  const bool is_sum = name == "vadd" || name == "vsub";
+  if (!form.saturates) {
+    return "";
+  }
+  if (form.d.bits == 16) {
+    return "ptxas stores the sign of the result in its place";
+  }
+  if (form.d.bits == 8 && (is_sum || name == "vmin")) {
+    return "ptxas makes the greatest number of a negative result";
+  }
+  return is_sum && form.second == ".max" && !form.is_d_signed
+             ? "ptxas takes a sum of 2^31 and more for greater than all numbers"
+             : "";
+}
+
 void add_scalar(MicroKernels& to, std::string_view name, const ScalarForm& form) {
   const auto type = [](bool is_signed) { return is_signed ? "s32" : "u32"; };
   const std::string opcode =
@@ -101,6 +118,7 @@ void add_scalar(MicroKernels& to, std::string_view name, const ScalarForm& form)
                                           part_of(x[1], form.b, form.is_b_signed)),
                               form, x[2]);
             });
+  to.back().difference_on_cards = difference_on_cards(name, form);
 }
 
 void add_shifts_and_comparisons(MicroKernels& to) {
@@ -145,6 +163,9 @@ void add_shifts_and_comparisons(MicroKernels& to) {
           return static_cast<std::uint64_t>(mad.saturates ? limited(sum, 32, mad.is_signed) : sum) &
                  0xFFFFFFFFU;
         });
+    if (mad.saturates && !mad.is_signed) {
+      to.back().difference_on_cards = "ptxas extends the unsigned summand by its highest bit";
+    }
   }
 }
 

@@ -181,15 +181,18 @@ void add_saturated(MicroKernels& to) {
 void add_fields(MicroKernels& to) {
   const Adder add{to, "field"};
   const LaneOperand shift{32, &shifts};
+  const LaneOperand length{32, &other_shifts};
   for (const int bits : {32, 64}) {
     const auto highest = static_cast<std::uint64_t>(bits - 1);
     const LaneOperand number{bits, &integers};
+    // Of 64 bits, for which there is no such instruction, all of the operand counts.
+    const std::uint64_t used = bits == 32 ? 0xFFU : ~std::uint64_t{0};
     for (const bool is_signed : {false, true}) {
       const std::string type = fmt::format("{}{}", is_signed ? 's' : 'u', bits);
-      add("bfe." + type, fmt::format("bfe.{} $d, $a, $b, $c;", type), bits, {number, shift, shift},
+      add("bfe." + type, fmt::format("bfe.{} $d, $a, $b, $c;", type), bits, {number, shift, length},
           [=](const Operands& x) {
-            const std::uint64_t first = x[1] & 0xFFU;
-            const std::uint64_t count = x[2] & 0xFFU;
+            const std::uint64_t first = x[1] & used;
+            const std::uint64_t count = x[2] & used;
             const std::uint64_t sign =
                 is_signed && count != 0 ? x[0] >> std::min(first + count - 1, highest) & 1U : 0;
             std::uint64_t result = 0;
@@ -214,10 +217,10 @@ void add_fields(MicroKernels& to) {
           });
     }
     add(fmt::format("bfi.b{}.wide", bits), fmt::format("bfi.b{} $d, $a, $b, $c, $e;", bits), bits,
-        {number, number, shift, shift}, [=](const Operands& x) {
+        {number, number, shift, length}, [=](const Operands& x) {
           std::uint64_t result = x[1];
-          const std::uint64_t first = x[2] & 0xFFU;
-          for (std::uint64_t i = 0; i < (x[3] & 0xFFU) && first + i <= highest; ++i) {
+          const std::uint64_t first = x[2] & used;
+          for (std::uint64_t i = 0; i < (x[3] & used) && first + i <= highest; ++i) {
             const std::uint64_t place = std::uint64_t{1} << (first + i);
             result = (x[0] >> i & 1U) != 0 ? result | place : result & ~place;
           }
