@@ -42,9 +42,9 @@ if(FOVEA_SANITIZE)
                                                  -fno-sanitize-recover=all
                                                  -fno-omit-frame-pointer)
   target_link_options(fovea_options INTERFACE -fsanitize=${FOVEA_SANITIZE})
-  # Tests with sanitizers run only on the CPU's highest instruction set, which is AVX2 or later.
-  target_compile_definitions(fovea_options INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4)")
 endif()
+# CPUs before AVX2 multiply with generic code, so they gain nothing from more instruction sets elsewhere.
+target_compile_definitions(fovea_options INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4)")
 
 # Hardening, because the program parses untrusted files. Options that the compiler or linker lacks are left out.
 # tests/cli/test_hardening.py checks the binaries.
@@ -112,11 +112,10 @@ if(FOVEA_PRECOMPILE AND (FOVEA_SANITIZE OR CMAKE_CXX_COMPILER_ID STREQUAL GNU))
     set_target_properties(fovea_precompiled_parsing fovea_precompiled_library
                           PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
     fovea_precompiled(visible)
-    fovea_precompiled(program OPTIONS -fPIE)
     fovea_precompiled(test HEADERS <gtest/gtest.h> OPTIONS -fPIE -DGTEST_HAS_PTHREAD=1)
     fovea_precompiled(plain_test HEADERS <gtest/gtest.h> OPTIONS -fPIE -DGTEST_HAS_PTHREAD=1 -O0)
     set_target_properties(fovea_precompiled_plain_test PROPERTIES FOVEA_IS_PLAIN ON)
-    set_target_properties(fovea_precompiled_program fovea_precompiled_test fovea_precompiled_plain_test
+    set_target_properties(fovea_precompiled_test fovea_precompiled_plain_test
                           PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     # The fake driver and torch's operators do not use the libraries of the precompiled headers.
     set(FOVEA_NOT_PRECOMPILED fake_driver fovea_torch)
@@ -140,7 +139,7 @@ if(FOVEA_PRECOMPILE AND (FOVEA_SANITIZE OR CMAKE_CXX_COMPILER_ID STREQUAL GNU))
         endif()
       endif()
     elseif(type STREQUAL EXECUTABLE)
-      set(kind program)
+      set(kind library)
       if(plain)
         set(kind plain_test)
       elseif(target MATCHES "_test$")
@@ -164,8 +163,12 @@ if(FOVEA_PRECOMPILE AND (FOVEA_SANITIZE OR CMAKE_CXX_COMPILER_ID STREQUAL GNU))
       fovea_precompiled_kind(kind ${target})
       if(kind)
         target_link_libraries(${target} PRIVATE fmt::fmt)
+        get_target_property(type ${target} TYPE)
         if(FOVEA_SANITIZE)
           target_compile_options(${target} PRIVATE -fPIC)
+        elseif(type STREQUAL EXECUTABLE AND kind STREQUAL library)  # so that programs need no headers of their own
+          target_compile_options(${target} PRIVATE -fPIC)
+          set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
         endif()
         target_precompile_headers(${target} REUSE_FROM fovea_precompiled_${kind})
       endif()
@@ -188,7 +191,7 @@ function(fovea_library name)
   endif()
   # With sanitizers, only the libraries that compute are optimised, and without them, those that call others are less:
   # for these, optimisation takes longer than it saves.
-  set(little "api|pipeline|collection|hub")
+  set(little "api|pipeline|collection|hub|model|io")
   if(FOVEA_SANITIZE)
     set(little "core|text|ops|image|cpu|quantize|search")
   endif()

@@ -13,7 +13,7 @@ install(TARGETS fovea_c ${emulator} EXPORT fovea)
 install(TARGETS fovea_codecs LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})  # libfovea.so opens it
 # All targets that are installed, which must be built before an installation; scripts/build builds this target.
 add_custom_target(installed)
-add_dependencies(installed fovea_c fovea_codecs ${emulator})
+add_dependencies(installed fovea fovea_c fovea_codecs ${emulator})
 install(EXPORT fovea NAMESPACE fovea:: FILE foveaConfig.cmake DESTINATION ${package})
 # Before version 1.0, any minor version may change the interfaces.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/foveaConfigVersion.cmake
