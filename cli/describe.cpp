@@ -79,6 +79,16 @@ std::string usage_line(const CommandText& command) {
   return usage + " [options]";
 }
 
+/// Splits "auto|cpu|cuda:N".
+std::vector<std::string> parts(const std::string& value) {
+  std::vector<std::string> names;
+  std::istringstream stream(value);
+  for (std::string name; std::getline(stream, name, '|');) {
+    names.push_back(name);
+  }
+  return names;
+}
+
 void split_footer(const std::string& footer, CommandText& command) {
   const std::size_t examples = footer.find(kExamples);
   std::istringstream notes(footer.substr(0, examples));
@@ -96,15 +106,12 @@ void split_footer(const std::string& footer, CommandText& command) {
 }  // namespace
 
 std::vector<std::string> OptionText::choices() const {
-  std::vector<std::string> names;
-  if (value.find('|') != std::string::npos) {
-    std::istringstream parts(value);
-    for (std::string name; std::getline(parts, name, '|');) {
-      if (name.find(':') == std::string::npos) {  // cuda:N is a pattern, not a choice
-        names.push_back(name);
-      }
-    }
+  std::vector<std::string> names = parts(value);
+  if (names.size() < 2) {
+    return {};
   }
+  // cuda:N is a pattern, not a choice.
+  std::erase_if(names, [](const std::string& name) { return name.find(':') != std::string::npos; });
   return names;
 }
 
@@ -113,7 +120,7 @@ std::string OptionText::shown_value() const {
 }
 
 std::string OptionText::full_help() const {
-  return shown_value() == value ? help : fmt::format("{}: {}", help, fmt::join(choices(), ", "));
+  return shown_value() == value ? help : fmt::format("{}: {}", help, fmt::join(parts(value), ", "));
 }
 
 std::string OptionText::head() const {
