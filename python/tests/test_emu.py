@@ -116,6 +116,38 @@ def test_several_launches_share_their_arrays():
     assert (y == 1 + 2 * np.arange(64)).all()
 
 
+# Thread i reads the i-th address, and doubles the number there.
+DOUBLE_EACH = """
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry double_each(.param .u64 list)
+{
+  .reg .b32 %r<3>;
+  .reg .b64 %rd<5>;
+  ld.param.u64 %rd1, [list];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd2, %r1, 8;
+  add.s64 %rd3, %rd1, %rd2;
+  ld.global.u64 %rd4, [%rd3];
+  ld.global.u32 %r2, [%rd4];
+  add.u32 %r2, %r2, %r2;
+  st.global.u32 [%rd4], %r2;
+  ret;
+}
+"""
+
+
+def test_addresses_of_arrays_are_an_array():
+    x, y = np.array([3], np.uint32), np.array([4], np.uint32)
+    emu.check(DOUBLE_EACH, "", 1, 2, emu.pointers(x, y))
+    assert (x[0], y[0]) == (6, 8)
+    with pytest.raises(emu.FindingsError, match="out of bounds"):
+        emu.check(DOUBLE_EACH, "", 1, 3, emu.pointers(x, y))
+    with pytest.raises(emu.FindingsError, match="uninitialised"):
+        emu.check(DOUBLE_EACH, "", 1, 2, emu.pointers(x, emu.out(y)))
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [

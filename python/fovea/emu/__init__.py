@@ -26,7 +26,7 @@ from typing import Any
 
 from fovea._errors import Error
 from fovea.emu._findings import Access, Finding, FindingsError, Report, finding
-from fovea.emu._launch import Argument, Launch, LaunchFile, Size, TensorMap, out
+from fovea.emu._launch import Argument, Launch, LaunchFile, Size, TensorMap, out, pointers
 from fovea.emu._source import Source, compile
 from fovea.emu._triton import triton_launch
 
@@ -42,6 +42,7 @@ __all__ = [
     "compile",
     "kernels",
     "out",
+    "pointers",
     "run",
     "run_launches",
     "run_triton",
@@ -136,7 +137,8 @@ def run(
         grid: number of blocks, in up to three dimensions, x first.
         block: number of threads per block.
         *arguments: one for each parameter: a NumPy array for a pointer to its elements (C-contiguous; wrapped by
-            `out` where the content is not for the kernel), a NumPy scalar or bytes by value, or a TensorMap.
+            `out` where the content is not for the kernel), a NumPy scalar or bytes by value, a TensorMap, or
+            `pointers` for a pointer to addresses of arrays.
         cluster: number of blocks per cluster.
         shared: bytes of dynamic shared memory.
         schedules: how many run, on all cores; none starts after one with findings.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fovea.emu._launch import Argument, Launch, Size, TensorMap, out
+from fovea.emu._launch import Argument, Launch, Size, TensorMap, out, pointers
 
 _SCALARS: dict[str, type[np.generic]] = {
     "i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u1": np.bool_, "u8": np.uint8,
@@ -35,7 +35,7 @@ def _descriptor(name: str, argument: Argument, meta: Mapping[str, Any] | None) -
 def _argument(name: str, kind: object, argument: Argument) -> Argument:
     if isinstance(kind, str) and kind in _SCALARS:
         return _SCALARS[kind](argument)
-    if isinstance(argument, (np.ndarray, np.generic, out)):
+    if isinstance(argument, (np.ndarray, np.generic, out, pointers)):
         return argument
     raise TypeError(f"{name} has the type {kind} in Triton: pass a NumPy array, or a NumPy scalar of its size")
 
