@@ -103,7 +103,7 @@ struct TensorMove {
   const Op* op = nullptr;
   bool is_load = false;
   bool is_done = false;
-  bool is_delivered = false;  // a load whose values are in the registers
+  bool is_delivered = false;                 // a load whose values are in the registers
   std::vector<Vec<std::uint32_t>> values{};  // values of each register
   std::vector<Lanes> valid{};
 };

@@ -213,7 +213,10 @@ def compiled_by_triton(scratch=2, **metadata):
     text = SAXPY.read_text()
     name = re.search(r"\.entry (\w+)\(", text)[1]
     text = re.sub(
-        rf"(\.param [^)]*{name}_param_3)", r"\1" + "".join(f",\n.param .u64 more_{i}" for i in range(scratch)), text, count=1
+        rf"(\.param [^)]*{name}_param_3)",
+        r"\1" + "".join(f",\n.param .u64 more_{i}" for i in range(scratch)),
+        text,
+        count=1,
     )
     known = {"name": name, "num_warps": 8, "shared": 0, "global_scratch_size": 16}
     signature = {"n": "i32", "a": "fp32", "x": "*fp32", "y": "*fp32", "BLOCK": "constexpr"}

@@ -65,8 +65,8 @@ struct RunOptions {
   bool check_relaxed_ends = true;
   /// Whether to require a wgmma.fence between a constant's move to an accumulator and the product.
   bool check_zeroed_accumulators = true;
-  /// Whether to require tcgen05.wait::ld before the registers of a tcgen05.ld are used. Without this
-  /// check their first use waits for that load.
+  /// Whether to require tcgen05.wait::ld before the registers of a tcgen05.ld are used. Without
+  /// this check their first use waits for that load.
   bool check_tensor_waits = true;
   /// Maximum number of findings. The run goes on behind a finding for which can_go_on_behind, until
   /// there are as many; findings of one kind at the same lines count as one.
