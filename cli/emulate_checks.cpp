@@ -43,6 +43,8 @@ constexpr std::array kCustoms = {
            "Allow blocks to end behind barrier.cluster.arrive.relaxed"},
     Custom{"--late-zeros", &emu::RunOptions::check_zeroed_accumulators,
            "Allow constants in accumulators behind the wgmma.fence"},
+    Custom{"--no-tensor-waits", &emu::RunOptions::check_tensor_waits,
+           "Allow registers of a tcgen05.ld to be used before tcgen05.wait::ld"},
 };
 static_assert(kCustoms.size() == emu::kHardwareCustoms.size());
 

@@ -101,15 +101,18 @@ std::uint32_t max_requested_registers(const syntax::Function& function) {
 
 // Estimates the registers per thread that ptxas allots to a kernel with setmaxnreg: an equal share
 // of a multiprocessor's registers, at most the largest count in the kernel (as ptxas -v of CUDA
-// 13.0 reports).
+// 13.0 reports). A thread uses at most 255, but registers are allotted in units of 8.
 std::uint32_t registers_per_thread(const syntax::Function& function, std::uint64_t threads) {
   constexpr std::uint32_t kRegisters = 65536;
   const std::uint32_t requested = max_requested_registers(function);
-  const std::uint32_t maximum = requested != 0 ? std::min(requested, 255U) : 255U;
+  constexpr std::uint32_t kUnit = 8;
+  constexpr std::uint32_t kMost = 256;
+  const std::uint32_t maximum = requested != 0 ? std::min(requested, kMost) : kMost;
   const std::uint64_t blocks = std::max(function.min_blocks, 1U);
   const std::uint32_t equal_share =
-      static_cast<std::uint32_t>(kRegisters / (threads * blocks)) / 8 * 8;
-  const auto declared = static_cast<std::uint32_t>(function.max_registers);
+      static_cast<std::uint32_t>(kRegisters / (threads * blocks)) / kUnit * kUnit;
+  const std::uint32_t declared =
+      (static_cast<std::uint32_t>(function.max_registers) + kUnit - 1) / kUnit * kUnit;
   return std::min(declared != 0 ? declared : maximum, std::min(equal_share, maximum));
 }
 
@@ -483,6 +486,7 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
              .checks_late_commits = options.check_late_commits,
              .checks_stored_values = options.check_stored_values,
              .checks_zeroed_accumulators = options.check_zeroed_accumulators,
+             .checks_tensor_waits = options.check_tensor_waits,
              .findings = &log,
              .printed = &printed,
              .tracer = options.trace ? &tracer : nullptr});

@@ -54,6 +54,14 @@ class Emulator:
         """Does what fovea.emu.check does."""
         return self._module.check(*arguments, **self._defaults | options)
 
+    def run_triton(self, *arguments: Any, **options: Any) -> Any:
+        """Does what fovea.emu.run_triton does."""
+        return self._module.run_triton(*arguments, **self._defaults | options)
+
+    def check_triton(self, *arguments: Any, **options: Any) -> Any:
+        """Does what fovea.emu.check_triton does."""
+        return self._module.check_triton(*arguments, **self._defaults | options)
+
 
 @pytest.fixture
 def emu(request: pytest.FixtureRequest) -> Emulator:

@@ -52,6 +52,7 @@ struct Grid {
   bool checks_late_commits = false;
   bool checks_stored_values = false;
   bool checks_zeroed_accumulators = false;
+  bool checks_tensor_waits = false;
 
   FindingLog* findings = nullptr;
 

@@ -103,6 +103,7 @@ struct TensorMove {
   const Op* op = nullptr;
   bool is_load = false;
   bool is_done = false;
+  bool is_delivered = false;                 // a load whose values are in the registers
   std::vector<Vec<std::uint32_t>> values{};  // values of each register
   std::vector<Lanes> valid{};
 };
@@ -285,6 +286,9 @@ class Warp {
   /// Priority under Policy::kPriorities.
   std::uint64_t priority = 0;
 
+  /// Writes the values of a load that is done to its registers.
+  void deliver(TensorMove& load);
+
  private:
   races::OpenIntervals intervals_{};
   races::Interval released_ = 0;  // intervals before this one are released
@@ -294,9 +298,9 @@ class Warp {
   void fill_special(const SpecialRegister& special);
   /// Checks an instruction, other than a product, that accesses registers of products.
   void check_async_registers(const Op& op, Lanes lanes);
-  /// Checks that no register of the instruction is the destination of a pending load from tensor
-  /// memory.
-  void check_pending_loads(const Op& op, Lanes lanes) const;
+  /// Reports an instruction that has a register of a load from tensor memory before the wait for
+  /// it, or, if the run does not check this, returns whether the instruction waits for the load.
+  bool waits_for_pending_load(const Op& op, Lanes lanes);
   void branch(const Op& op, Lanes taken);
   /// Lanes of a split that continue at an operation.
   struct Way {

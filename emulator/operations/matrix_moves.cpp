@@ -131,6 +131,25 @@ Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
+using Rows = std::array<Memory, kLanes>;  // of all matrices, one after the other
+
+// Calls `visit` with each piece of the registers: its row, its place there, its value and the lane.
+template <MatrixLayout kLayout, typename Visit>
+void for_each_piece(const Warp& warp, const Op& op, const Rows& rows, const Visit& visit) {
+  const MatrixMove& move = op.get<MatrixMove>();
+  constexpr std::size_t kSize = piece_bytes(kLayout);
+  for (std::size_t matrix = 0; matrix < move.count; ++matrix) {
+    const auto a = warp.read<std::uint32_t>(op.list[matrix]);
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      for (std::size_t piece = 0; piece < 4 / kSize; ++piece) {
+        const auto [row, byte] = place_of<kLayout>(move, lane, 0, piece);
+        const std::uint32_t value = a.lanes[lane] >> (8 * kSize * piece);
+        visit(rows[matrix * 8 + row], byte, value, matrix, lane);
+      }
+    }
+  }
+}
+
 template <MatrixLayout kLayout>
 Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
   const MatrixMove& move = op.get<MatrixMove>();
@@ -138,28 +157,33 @@ Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(op.slots[0], op, move.addressing_lanes(), "the address");
   Accesses accesses(warp, op, lanes);
   const LaneAccesses lane_accesses(warp, op);
-  constexpr std::size_t kSize = piece_bytes(kLayout);
-  for (std::size_t matrix = 0; matrix < move.count; ++matrix) {
-    const auto a = warp.read<std::uint32_t>(op.list[matrix]);
-    const Lanes valid = warp.valid(op.list[matrix]);
-    std::array<Memory, 8> rows;
-    for (std::size_t row = 0; row < rows.size(); ++row) {
-      rows.at(row) = matrix_row(warp, op, move, matrix * 8 + row);
-      accesses.add(rows.at(row), kRowBytes);
-      lane_accesses.record(races::LaneShadow::kWholeWarp, rows.at(row), kRowBytes, true);
-    }
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      for (std::size_t piece = 0; piece < 4 / kSize; ++piece) {
-        const auto [row, byte] = place_of<kLayout>(move, lane, 0, piece);
-        const std::uint32_t value = a.lanes[lane] >> (8 * kSize * piece);
-        std::memcpy(rows.at(row).bytes + byte, &value, kSize);
-        rows.at(row).set_written(byte, kSize, (valid >> lane & 1U) != 0);
-      }
-    }
+  Rows rows;
+  for (std::size_t row = 0; row < std::size_t{move.count} * 8; ++row) {
+    rows[row] = matrix_row(warp, op, move, row);
+    accesses.add(rows[row], kRowBytes);
+    lane_accesses.record(races::LaneShadow::kWholeWarp, rows[row], kRowBytes, true);
   }
+  constexpr std::size_t kSize = piece_bytes(kLayout);
+  for_each_piece<kLayout>(warp, op, rows,
+                          [&](const Memory& row, std::size_t byte, std::uint32_t value,
+                              std::size_t matrix, std::size_t lane) {
+                            std::memcpy(row.bytes + byte, &value, kSize);
+                            row.set_written(byte, kSize,
+                                            (warp.valid(op.list[matrix]) >> lane & 1U) != 0);
+                          });
   accesses.check_write();
-  if (accesses.overlap()) {
-    report_differing_lanes(warp, op, lanes);
+  if (accesses.overlap()) {  // rows at the same place must have the same values
+    Lanes overwritten = 0;
+    for_each_piece<kLayout>(warp, op, rows,
+                            [&](const Memory& row, std::size_t byte, std::uint32_t value,
+                                std::size_t /*matrix*/, std::size_t lane) {
+                              if (std::memcmp(row.bytes + byte, &value, kSize) != 0) {
+                                overwritten |= Lanes{1} << lane;
+                              }
+                            });
+    if (overwritten != 0) {
+      report_differing_lanes(warp, op, overwritten);
+    }
   }
   return Outcome::kDone;
 }

@@ -38,21 +38,6 @@ ElementType type_in(const Field& field) {
   return type_named(field.choice(type_names()));
 }
 
-BufferAddress read_address(const Field& field, const std::vector<Buffer>& buffers) {
-  const Field name = field.at("buffer");
-  const std::string& buffer_name = name.text();
-  const auto match = std::ranges::find(buffers, buffer_name, &Buffer::name);
-  if (match == buffers.end()) {
-    std::vector<std::string> names;
-    std::ranges::transform(buffers, std::back_inserter(names), &Buffer::name);
-    name.fail(fmt::format("unknown buffer \"{}\"; the buffers are {}", buffer_name,
-                          names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
-  }
-  const auto offset = field.find("offset");
-  return {.buffer = static_cast<std::size_t>(match - buffers.begin()),
-          .offset = offset ? offset->whole(0, kMaxOffset) : 0};
-}
-
 // Copies the values for the dimensions, innermost first.
 template <typename T, std::size_t kCount>
 void fill(std::array<T, kCount>& to, const std::vector<std::uint64_t>& from) {
@@ -150,6 +135,21 @@ std::vector<std::byte> read_numbers(const Field& field, ElementType type) {
 }
 
 }  // namespace
+
+BufferAddress read_address(const Field& field, const std::vector<Buffer>& buffers) {
+  const Field name = field.at("buffer");
+  const std::string& buffer_name = name.text();
+  const auto match = std::ranges::find(buffers, buffer_name, &Buffer::name);
+  if (match == buffers.end()) {
+    std::vector<std::string> names;
+    std::ranges::transform(buffers, std::back_inserter(names), &Buffer::name);
+    name.fail(fmt::format("unknown buffer \"{}\"; the buffers are {}", buffer_name,
+                          names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+  }
+  const auto offset = field.find("offset");
+  return {.buffer = static_cast<std::size_t>(match - buffers.begin()),
+          .offset = offset ? offset->whole(0, kMaxOffset) : 0};
+}
 
 Argument read_argument(const Field& field, const std::vector<Buffer>& buffers, bool is_member) {
   std::vector<std::string> kinds = type_names();

@@ -8,7 +8,9 @@
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -111,6 +113,15 @@ Emulation::Emulation(const std::filesystem::path& ptx, LaunchFile file, const st
     if (buffer.content) {
       module_.device().write(addresses_.back(), *buffer.content);
       buffer.content.reset();
+    }
+  }
+  for (std::size_t i = 0; i < addresses_.size(); ++i) {
+    std::vector<std::uint64_t> words;
+    for (const BufferAddress& address : file_.buffers[i].addresses) {
+      words.push_back(addresses_[address.buffer] + address.offset);
+    }
+    if (!words.empty()) {
+      module_.device().write(addresses_[i], std::as_bytes(std::span(words)));
     }
   }
   for (LaunchText& launch : file_.launches) {

@@ -73,11 +73,34 @@ Comparison read_comparison(const Field& field, const Buffer& buffer, const Sourc
   return comparison;
 }
 
+// Returns the list of a buffer whose content is addresses of buffers.
+std::optional<Field> find_addresses(const Field& buffer) {
+  const std::optional<Field> content = buffer.find("content");
+  return content && content->value().is_object() ? content->find("addresses") : std::nullopt;
+}
+
+// Checks a list of addresses, which are read when all buffers are known, and returns its size.
+ArrayKind read_address_kind(const Field& list, ArrayKind kind) {
+  const std::size_t count = list.elements().size();
+  if (kind.type.value_or(ElementType::kU64) != ElementType::kU64) {
+    list.fail(fmt::format("addresses are u64, not {}", name_of(*kind.type)));
+  }
+  if (kind.shape && static_cast<std::size_t>(kind.shape->elements()) != count) {
+    list.fail(fmt::format("expected {} addresses for the shape {}, got {}", kind.shape->elements(),
+                          kind.shape->to_string(), count));
+  }
+  return {.type = ElementType::kU64,
+          .shape = kind.shape.value_or(Shape({static_cast<std::int64_t>(count)}))};
+}
+
 Buffer read_buffer(const Field& field, const std::string& name, const Source& source) {
   field.expect_keys({"type", "shape", "bytes", "content", "compare", "write"});
   Buffer buffer{.name = name};
   ArrayKind kind = read_kind(field);
-  if (const auto content = field.find("content")) {
+  if (const auto list = find_addresses(field)) {
+    field.at("content").expect_keys({"addresses"});
+    kind = read_address_kind(*list, kind);
+  } else if (const auto content = field.find("content")) {
     Array array = read_content(*content, kind, source);
     kind = {.type = array.type, .shape = array.shape};
     buffer.content = std::move(array.bytes);
@@ -157,6 +180,14 @@ void read_document(const Field& document, LaunchFile& file) {
     }
     for (const std::string& name : names) {
       file.buffers.push_back(read_buffer(buffers->at(name), name, source));
+    }
+    for (Buffer& buffer : file.buffers) {
+      if (const auto list = find_addresses(buffers->at(buffer.name))) {
+        for (const Field& address : list->elements()) {
+          address.expect_keys({"buffer", "offset"});
+          buffer.addresses.push_back(read_address(address, file.buffers));
+        }
+      }
     }
   }
   const auto single = document.find("launch");

@@ -23,22 +23,23 @@ struct Comparison {
   double relative = 0;  // relative to the magnitude of the expected number
 };
 
-struct Buffer {
-  std::string name{};
-  ElementType type = ElementType::kU8;
-  Shape shape{};
-  std::optional<std::vector<std::byte>> content{};  // std::nullopt: the buffer is uninitialised
-  std::optional<Comparison> compare{};
-  std::string write{};  // output file for the final content, relative to the folder; empty: none
-};
-
-struct Argument;
-
 /// The address of a byte in a buffer.
 struct BufferAddress {
   std::size_t buffer = 0;  // index of the buffer
   std::uint64_t offset = 0;
 };
+
+struct Buffer {
+  std::string name{};
+  ElementType type = ElementType::kU8;
+  Shape shape{};
+  std::optional<std::vector<std::byte>> content{};  // std::nullopt: the buffer is uninitialised
+  std::vector<BufferAddress> addresses{};           // in place of content
+  std::optional<Comparison> compare{};
+  std::string write{};  // output file for the final content, relative to the folder; empty: none
+};
+
+struct Argument;
 
 struct TensorMapArgument {
   BufferAddress address{};
@@ -57,6 +58,9 @@ struct Argument {
 };
 
 class Field;
+
+/// Reads the fields "buffer" and "offset". Throws fovea::Error with the field's path.
+[[nodiscard]] BufferAddress read_address(const Field& field, const std::vector<Buffer>& buffers);
 
 /// Reads an argument, which may refer to these buffers. If `is_member`, the argument is a member of
 /// a struct and must have an offset in it. Throws fovea::Error with the field's path.

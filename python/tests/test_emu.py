@@ -4,7 +4,9 @@ import importlib.metadata
 import os
 import pathlib
 import pickle
+import re
 import shutil
+import types
 
 import fovea
 import numpy as np
@@ -114,6 +116,38 @@ def test_several_launches_share_their_arrays():
     assert (y == 1 + 2 * np.arange(64)).all()
 
 
+# Thread i reads the i-th address, and doubles the number there.
+DOUBLE_EACH = """
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry double_each(.param .u64 list)
+{
+  .reg .b32 %r<3>;
+  .reg .b64 %rd<5>;
+  ld.param.u64 %rd1, [list];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd2, %r1, 8;
+  add.s64 %rd3, %rd1, %rd2;
+  ld.global.u64 %rd4, [%rd3];
+  ld.global.u32 %r2, [%rd4];
+  add.u32 %r2, %r2, %r2;
+  st.global.u32 [%rd4], %r2;
+  ret;
+}
+"""
+
+
+def test_addresses_of_arrays_are_an_array():
+    x, y = np.array([3], np.uint32), np.array([4], np.uint32)
+    emu.check(DOUBLE_EACH, "", 1, 2, emu.pointers(x, y))
+    assert (x[0], y[0]) == (6, 8)
+    with pytest.raises(emu.FindingsError, match="out of bounds"):
+        emu.check(DOUBLE_EACH, "", 1, 3, emu.pointers(x, y))
+    with pytest.raises(emu.FindingsError, match="uninitialised"):
+        emu.check(DOUBLE_EACH, "", 1, 2, emu.pointers(x, emu.out(y)))
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -172,3 +206,69 @@ def test_the_pytest_fixture(pytester):
         options += ["-p", "pytest_fovea"]
     pytester.runpytest_subprocess(*options).assert_outcomes(passed=2)
     pytester.runpytest_subprocess(*options, "--emu-schedules=5").assert_outcomes(failed=2)
+
+
+def compiled_by_triton(scratch=2, **metadata):
+    """What triton.compile would return for saxpy, with as many addresses of scratch memory as it is told."""
+    text = SAXPY.read_text()
+    name = re.search(r"\.entry (\w+)\(", text)[1]
+    text = re.sub(
+        rf"(\.param [^)]*{name}_param_3)",
+        r"\1" + "".join(f",\n.param .u64 more_{i}" for i in range(scratch)),
+        text,
+        count=1,
+    )
+    known = {"name": name, "num_warps": 8, "shared": 0, "global_scratch_size": 16}
+    signature = {"n": "i32", "a": "fp32", "x": "*fp32", "y": "*fp32", "BLOCK": "constexpr"}
+    return types.SimpleNamespace(
+        asm={"ptx": text},
+        metadata=types.SimpleNamespace(**known | metadata),
+        src=types.SimpleNamespace(signature=signature),
+    )
+
+
+def test_kernels_of_triton_take_plain_numbers():
+    x, y = saxpy_arrays()
+    assert emu.check_triton(compiled_by_triton(), 4, 1000, 2, x, y, schedules=3).schedules == 3
+    assert (y == 2 * np.arange(1000) + 1).all()
+    assert emu.run_triton(compiled_by_triton(scratch=0), (4, 1), np.int64(1000), 2.0, x, y).is_clean
+    with pytest.raises(emu.FindingsError, match="out of bounds"):
+        emu.check_triton(compiled_by_triton(), 4, 1001, 2, x, y)
+
+
+def test_launches_of_triton():
+    kernel = compiled_by_triton(num_ctas=2, launch_pdl=True, shared=64)
+    launch = emu.triton_launch(kernel, (4, 3), [1, 2, np.zeros(1), np.zeros(1)])
+    assert (launch.grid, launch.block, launch.cluster, launch.shared, launch.dependent) == ([8, 3], 256, 2, 64, True)
+    assert launch.arguments[4].array.nbytes == 16 * 24 and launch.arguments[5] == 0  # scratch memory, and none
+    # A tensor descriptor is a map, the sizes and the steps; on GPUs without the TMA a pointer and more.
+    kernel = compiled_by_triton(scratch=5, tensordesc_meta=[{"swizzle": 3, "block_size": [64, 32]}])
+    kernel.src.signature["x"] = "tensordesc<fp16[64, 32]>"
+    array = np.zeros((8, 16), np.float16)
+    words = emu.triton_launch(kernel, 1, [1, 2, array, np.zeros(1)]).arguments
+    assert (words[2].box, words[2].swizzle, words[2].array is array) == ([32, 64], "128B", True)
+    assert [word.item() for word in words[3:7]] == [8, 16, 16, 1] and words[3].nbytes == 4 and words[5].nbytes == 8
+    kernel = compiled_by_triton(scratch=10)
+    kernel.src.signature["x"] = "tensordesc<fp16[64, 32]>"
+    words = emu.triton_launch(kernel, 1, [1, 2, array, np.zeros(1)]).arguments
+    assert words[2] is array and [word.item() for word in words[3:13]] == [8, 16, 16, 1, False, False, 8, 16, 16, 1]
+
+
+@pytest.mark.parametrize(
+    ("scratch", "arguments", "message"),
+    [
+        (2, [1], r"takes 4 arguments \(n, a, x, y\), not 1"),
+        (2, [1, 2, 3, np.zeros(1)], r"x has the type \*fp32 in Triton"),
+        (3, [1, 2, np.zeros(1), np.zeros(1)], "has 3 parameters more than the 4 known ones"),
+    ],
+)
+def test_arguments_that_no_kernel_of_triton_takes(scratch, arguments, message):
+    with pytest.raises(TypeError, match=message):
+        emu.triton_launch(compiled_by_triton(scratch), 1, arguments)
+
+
+def test_the_example_of_triton(pytester):
+    pytest.importorskip("triton", reason="triton, whose kernels the example compiles, is not installed")
+    example = ROOT / "examples/emulate/test_triton.py"
+    options = [] if importlib.metadata.entry_points(group="pytest11", name="fovea") else ["-p", "pytest_fovea"]
+    pytester.runpytest_subprocess(*options, example).assert_outcomes(passed=3)

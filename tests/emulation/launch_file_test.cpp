@@ -74,6 +74,30 @@ TEST(LaunchFileTest, ALaunchIsAsItSays) {
   EXPECT_TRUE(file.launches[1].config.is_dependent);
 }
 
+TEST(LaunchFileTest, BuffersHoldAddressesOfBuffers) {
+  const auto of = [](const std::string& kind, const std::string& list) {
+    return fmt::format(R"({{"buffers": {{"to": {{{} "content": {{"addresses": {}}}}},
+                                        "x": {{"bytes": 64}}, "y": {{"bytes": 64}}}},
+                           "launch": {{"grid": 1, "block": 1}}}})",
+                       kind, list);
+  };
+  const LaunchFile file = parse(of("", R"([{"buffer": "y"}, {"buffer": "x", "offset": 16}])"));
+  const Buffer& to = file.buffers.front();
+  EXPECT_EQ(to.type, ElementType::kU64);
+  EXPECT_EQ(to.shape, Shape({2}));
+  ASSERT_EQ(to.addresses.size(), 2U);
+  EXPECT_EQ(file.buffers[to.addresses[0].buffer].name, "y");
+  EXPECT_EQ(file.buffers[to.addresses[1].buffer].name, "x");
+  EXPECT_EQ(to.addresses[1].offset, 16U);
+  EXPECT_NE(message_of(of("", R"([{"buffer": "z"}])")).find("unknown buffer \"z\""),
+            std::string::npos);
+  EXPECT_NE(message_of(of(R"("type": "f32",)", "[]")).find("addresses are u64, not f32"),
+            std::string::npos);
+  EXPECT_NE(message_of(of(R"("shape": [3],)", R"([{"buffer": "x"}])"))
+                .find("expected 3 addresses for the shape"),
+            std::string::npos);
+}
+
 TEST(LaunchFileTest, BuffersHoldWhatIsGenerated) {
   EXPECT_FALSE(parse(with_buffer(R"({"bytes": 7})")).buffers.front().content.has_value());
   EXPECT_EQ(content<float>(R"({"type": "f32", "shape": [2, 1], "content": "ones"})"),

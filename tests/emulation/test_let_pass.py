@@ -116,6 +116,57 @@ def test_fences_of_tensor_memory_can_be_let_pass(emulate):
     assert emulate(wrong, launch, "--schedules", "20", "--no-tensor-fences")["clean"]
 
 
+# A warp loads from tensor memory, and uses the registers before it waits, or behind that.
+EARLY_USE = """
+.version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry early_use(.param .u64 y)
+{
+  .reg .b32 %%r<6>;
+  .reg .b64 %%rd<4>;
+  .shared .align 4 .b8 slot[4];
+  ld.param.u64 %%rd1, [y];
+  mov.u32 %%r1, %%tid.x;
+  mul.wide.u32 %%rd2, %%r1, 8;
+  add.u64 %%rd3, %%rd1, %%rd2;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;
+  bar.sync 0;
+  ld.shared.u32 %%r2, [slot];
+  add.u32 %%r3, %%r1, 100;
+  tcgen05.st.sync.aligned.32x32b.x2.b32 [%%r2], {%%r1, %%r3};
+  tcgen05.wait::st.sync.aligned;
+  tcgen05.ld.sync.aligned.32x32b.x2.b32 {%%r4, %%r5}, [%%r2];
+  %s
+  tcgen05.wait::ld.sync.aligned;
+  %s
+  st.global.v2.u32 [%%rd3], {%%r4, %%r5};
+  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %%r2, 32;
+  ret;
+}
+"""
+
+
+def test_registers_of_tensor_loads_before_the_wait_can_be_let_pass(emulate):
+    change = "add.u32 %r4, %r4, 1; mov.b32 %r5, %r4;"
+    launch = {
+        "buffers": {
+            "y": {
+                "type": "u32",
+                "shape": [32, 2],
+                "compare": {"values": [lane + 1 for lane in range(32) for _ in range(2)]},
+            }
+        },
+        "launch": {"grid": 1, "block": 32, "arguments": [{"buffer": "y"}]},
+    }
+    assert emulate(EARLY_USE % ("", change), launch, "--schedules", "20")["clean"]
+    wrong = EARLY_USE % (change, "")
+    report = emulate(wrong, launch, "--schedules", "20", "--all", code=1)
+    assert len(report["found"]) == 20
+    assert all(found["findings"][0]["kind"] == "uninitialised" for found in report["found"])
+    assert emulate(wrong, launch, "--schedules", "20", "--no-tensor-waits")["clean"]
+
+
 # A warp copies the same bytes again and again, and two wait for each copy: at a barrier, too, or alone.
 COPY_AGAIN = (
     HEAD

@@ -252,11 +252,14 @@ TEST_F(BlocksTest, RegistersMoveBetweenWarps) {
   EXPECT_NE(last_.text().find("waits for 240 registers"), std::string::npos) << last_.text();
   EXPECT_EQ(findings_of(registers("176", "240"), "", config),
             std::set{FindingKind::kIllegalOperand});
-  // 256 threads would have 255 each; ptxas gives them as many as some ask for.
+  // 256 threads would have 256 each; ptxas gives them as many as some ask for.
   const LaunchConfig fewer{.block = {256, 1, 1}};
   EXPECT_EQ(findings_of(registers("40", "232"), "", fewer), std::set<FindingKind>{});
   EXPECT_EQ(findings_of(registers("240", "232"), "", fewer),
             std::set{FindingKind::kIllegalOperand});
+  // Registers are allotted in units of 8, so that 255 are 256.
+  EXPECT_EQ(findings_of("setmaxnreg.inc.sync.aligned.u32 256;", "", fewer),
+            std::set<FindingKind>{});
 }
 
 TEST_F(BlocksTest, BytesCanBeCountedWithoutACopy) {

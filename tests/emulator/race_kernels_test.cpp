@@ -257,6 +257,18 @@ TEST_F(RaceKernelsTest, LanesThatWriteTheSamePlaceWriteTheSame) {
   EXPECT_EQ(findings_of(with(places, {"15"}), 32, kStage), kRaces);
 }
 
+TEST_F(RaceKernelsTest, MatrixRowsAtTheSamePlaceHaveTheSameValues) {
+  // Rows 0 to 3 and 4 to 7 are at the same places, as where lanes 16 to 31 have what 0 to 15 have.
+  const std::string text = shared_kernel(R"(
+  and.b32 %r9, %r1, 3;
+  shl.b32 %r9, %r9, 4;
+  add.u32 %r9, %r9, %r2;
+  and.b32 %r10, %r1, {};
+  stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r9], {%r10};)");
+  EXPECT_EQ(findings_of(with(text, {"15"}), 32, kStage), kNoFindings);
+  EXPECT_EQ(findings_of(with(text, {"31"}), 32, kStage), kRaces);
+}
+
 TEST_F(RaceKernelsTest, LanesThatArePartedRace) {
   const std::string text = R"(
   mov.u32 %r2, 5;

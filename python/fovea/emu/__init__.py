@@ -8,8 +8,8 @@
     emu.check("saxpy.cu", "saxpy", 4, 256, np.int32(x.size), np.float32(2), x, y)  # raises where something is wrong
     assert (y == 2 * x + 1).all()  # arrays get what the kernel has written
 
-No GPU is needed, and no library but NumPy. A source is CUDA C++ (then nvcc is needed), or PTX from anywhere, such as
-Triton's `kernel.asm["ptx"]`. docs/emulator.md says what the emulator runs and finds.
+No GPU is needed, and no library but NumPy. A source is CUDA C++ (then nvcc is needed), or PTX from anywhere; kernels
+that Triton has compiled run with `run_triton` and `check_triton`. docs/emulator.md says what the emulator runs and finds.
 
 For pytest there is a fixture `emu`, with the same functions, and the options `--emu-schedules` and `--emu-seed`.
 """
@@ -22,11 +22,13 @@ import pathlib
 import subprocess
 import tempfile
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from fovea._errors import Error
 from fovea.emu._findings import Access, Finding, FindingsError, Report, finding
-from fovea.emu._launch import Argument, Launch, LaunchFile, Size, TensorMap, out
+from fovea.emu._launch import Argument, Launch, LaunchFile, Size, TensorMap, out, pointers
 from fovea.emu._source import Source, compile
+from fovea.emu._triton import triton_launch
 
 __all__ = [
     "Access",
@@ -36,11 +38,15 @@ __all__ = [
     "Report",
     "TensorMap",
     "check",
+    "check_triton",
     "compile",
     "kernels",
     "out",
+    "pointers",
     "run",
     "run_launches",
+    "run_triton",
+    "triton_launch",
 ]
 
 _FOUND, _REFUSED = 1, 2  # exit codes of the program
@@ -131,7 +137,8 @@ def run(
         grid: number of blocks, in up to three dimensions, x first.
         block: number of threads per block.
         *arguments: one for each parameter: a NumPy array for a pointer to its elements (C-contiguous; wrapped by
-            `out` where the content is not for the kernel), a NumPy scalar or bytes by value, or a TensorMap.
+            `out` where the content is not for the kernel), a NumPy scalar or bytes by value, a TensorMap, or
+            `pointers` for a pointer to addresses of arrays.
         cluster: number of blocks per cluster.
         shared: bytes of dynamic shared memory.
         schedules: how many run, on all cores; none starts after one with findings.
@@ -174,6 +181,49 @@ def check(
         source, kernel, grid, block, *arguments, cluster=cluster, shared=shared, schedules=schedules, seed=seed,
         threads=threads, allow=allow, options=options, arch=arch, flags=flags,
     )  # fmt: skip
+    if report.findings:
+        raise FindingsError(report.findings)
+    return report
+
+
+def run_triton(
+    compiled: Any,
+    grid: Size,
+    *arguments: Argument,
+    schedules: int = 10,
+    seed: int = 0,
+    threads: int = 0,
+    allow: Collection[str] = (),
+    options: Sequence[str] = (),
+) -> Report:
+    """Runs a kernel that Triton has compiled, which needs no GPU. The options are those of `run`.
+
+    Args:
+        compiled: what `triton.compile` returns.
+        grid: number of programs, in up to three dimensions.
+        *arguments: one for each parameter that is no `tl.constexpr`: arrays for pointers and tensor descriptors, and
+            numbers.
+    """
+    return run_launches(
+        compiled.asm["ptx"], [triton_launch(compiled, grid, arguments)], schedules=schedules, seed=seed,
+        threads=threads, allow=allow, options=options,
+    )  # fmt: skip
+
+
+def check_triton(
+    compiled: Any,
+    grid: Size,
+    *arguments: Argument,
+    schedules: int = 10,
+    seed: int = 0,
+    threads: int = 0,
+    allow: Collection[str] = (),
+    options: Sequence[str] = (),
+) -> Report:
+    """Runs a kernel as `run_triton` does, and raises FindingsError where something is found."""
+    report = run_triton(
+        compiled, grid, *arguments, schedules=schedules, seed=seed, threads=threads, allow=allow, options=options
+    )
     if report.findings:
         raise FindingsError(report.findings)
     return report

@@ -29,6 +29,13 @@ class out:  # a name like a function's: it wraps an argument
         self.array = array
 
 
+class pointers:
+    """Stands for an array in global memory of the addresses of arrays, as batches of products take them."""
+
+    def __init__(self, *arrays: np.ndarray[Any, Any] | out) -> None:
+        self.arrays = arrays
+
+
 @dataclasses.dataclass(frozen=True)
 class TensorMap:
     """A tensor map (CUtensorMap) over an array, for a `__grid_constant__` parameter.
@@ -108,6 +115,8 @@ class LaunchFile:
     def _argument(self, index: int, argument: Argument) -> Mapping[str, Any]:
         if isinstance(argument, (np.ndarray, out)):
             return {"buffer": self._buffer(index, argument)}
+        if isinstance(argument, pointers):
+            return {"buffer": self._pointers(index, argument)}
         if isinstance(argument, TensorMap):
             return {"tensor_map": self._tensor_map(index, argument)}
         if isinstance(argument, (bytes, bytearray)):
@@ -119,7 +128,7 @@ class LaunchFile:
             return {f"u{8 * argument.dtype.itemsize}": bits}
         raise TypeError(
             f"argument {index} is a {type(argument).__name__}; expected a NumPy array, a NumPy scalar such as "
-            "numpy.int32(3) or numpy.float32(3), bytes, or a TensorMap"
+            "numpy.int32(3) or numpy.float32(3), bytes, pointers(), or a TensorMap"
         )
 
     def _buffer(self, index: int, argument: np.ndarray[Any, Any] | out) -> str:
@@ -140,6 +149,12 @@ class LaunchFile:
             array.tofile(self._folder / f"{name}.in")
             buffer["content"] = {"file": f"{name}.in"}
         self._buffers[name] = buffer
+        return name
+
+    def _pointers(self, index: int, argument: pointers) -> str:
+        addresses = [{"buffer": self._buffer(index, array)} for array in argument.arrays]
+        name = f"pointers{len(self._buffers)}"
+        self._buffers[name] = {"type": "u64", "content": {"addresses": addresses}}
         return name
 
     def _tensor_map(self, index: int, argument: TensorMap) -> dict[str, Any]:
