@@ -6,11 +6,13 @@
 #include <charconv>
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "cli/options.hpp"
+#include "cli/terminal.hpp"
 #include "core/error.hpp"
 #include "io/text.hpp"
 
@@ -48,28 +50,26 @@ constexpr std::array kCustoms = {
 };
 static_assert(kCustoms.size() == emu::kHardwareCustoms.size());
 
-constexpr auto kLastKind = emu::FindingKind::kNoTensorFence;
+constexpr auto kLastKind = emu::FindingKind::kAssertion;
 
-// Returns the name of a kind as an option has it: "no-proxy-fence".
-std::string option_name(emu::FindingKind kind) {
-  std::string name(emu::name_of(kind));
-  std::ranges::replace(name, ' ', '-');
-  return name;
+std::string replaced(std::string_view name, char from, char to) {
+  std::string changed(name);
+  std::ranges::replace(changed, from, to);
+  return changed;
 }
 
+// Parses the name of a kind as an option has it: "no-proxy-fence".
 emu::FindingKind parse_kind(const std::string& option, const std::string& name) {
+  if (const auto kind = emu::kind_called(replaced(name, '-', ' '))) {
+    if (!emu::can_go_on_behind(*kind)) {
+      fail("--ignore {}: a run cannot go on behind this kind of finding", option);
+    }
+    return *kind;
+  }
   std::vector<std::string> names;
   for (int i = 0; i <= static_cast<int>(kLastKind); ++i) {
-    const auto kind = static_cast<emu::FindingKind>(i);
-    const bool goes_on = emu::can_go_on_behind(kind);
-    if (name == option_name(kind)) {
-      if (!goes_on) {
-        fail("--ignore {}: a run cannot go on behind this kind of finding", option);
-      }
-      return kind;
-    }
-    if (goes_on) {
-      names.push_back(option_name(kind));
+    if (const auto kind = static_cast<emu::FindingKind>(i); emu::can_go_on_behind(kind)) {
+      names.push_back(replaced(emu::name_of(kind), ' ', '-'));
     }
   }
   fail("--ignore {}: expected KIND or KIND@LINE, with one of the kinds {}", option,
@@ -117,6 +117,14 @@ void EmulateChecks::apply(emu::RunOptions& run) const {
   run.check_races = !no_races;
   run.max_findings = most_findings;
   run.ignored = ignored_findings;
+}
+
+void EmulateChecks::say_unused(const std::vector<std::uint64_t>& counts) const {
+  for (std::size_t i = 0; i < ignored.size(); ++i) {
+    if (i >= counts.size() || counts[i] == 0) {
+      say(fmt::format("--ignore {} left out nothing", ignored[i]));
+    }
+  }
 }
 
 void add_emulate_checks(CLI::App& command, EmulateChecks& checks) {

@@ -24,6 +24,9 @@ struct EmulateChecks {
   void parse();
   /// Sets the checks of a run.
   void apply(emu::RunOptions& run) const;
+  /// Says which --ignore have left out nothing; `counts` has how many findings each has, or less
+  /// where the last ones have none.
+  void say_unused(const std::vector<std::uint64_t>& counts) const;
 };
 
 void add_emulate_checks(CLI::App& command, EmulateChecks& checks);

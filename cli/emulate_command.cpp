@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <new>
 #include <optional>
@@ -20,6 +19,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/emulate_checks.hpp"
+#include "cli/emulate_findings.hpp"
 #include "cli/emulate_program.hpp"
 #include "cli/emulate_source.hpp"
 #include "cli/lines.hpp"
@@ -28,9 +28,7 @@
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
 #include "fovea_emulator/device.hpp"
-#include "io/atomic_file.hpp"
 #include "lab/emulation/emulation.hpp"
-#include "lab/emulation/findings_text.hpp"
 #include "lab/emulation/launch_file.hpp"
 #include "lab/emulation/launch_template.hpp"
 #include "lab/emulation/limits.hpp"
@@ -42,8 +40,6 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kAnyPolicy = "any";
-constexpr const char* kTextFormat = "text";
-constexpr const char* kGnuFormat = "gnu";
 
 struct EmulateArguments {
   std::string ptx;
@@ -59,8 +55,7 @@ struct EmulateArguments {
   std::string policy = kAnyPolicy;
   bool all = false;
   std::string trace;
-  std::string sarif;
-  std::string format = kTextFormat;
+  FindingOutputs findings;
   std::uint64_t most_operations = 1'000'000'000;
   std::uint64_t resident_blocks = emu::RunOptions{}.resident_blocks;
   EmulateChecks checks;
@@ -128,20 +123,14 @@ std::string replay_options(const EmulateArguments& arguments, std::uint64_t seed
                      arguments.policy == kAnyPolicy ? "" : " --policy " + arguments.policy);
 }
 
+emulation::PtxOrigin origin_of(const EmulateArguments& arguments) {
+  return {.file = arguments.ptx, .is_kept = !is_cuda_source(arguments.ptx)};
+}
+
 void print_outcome(const EmulateArguments& arguments, const emulation::Outcome& outcome) {
-  std::vector<std::string> lines;
-  const auto add = [&](const auto& what) {
-    if (arguments.format == kGnuFormat) {
-      std::ranges::move(emulation::compiler_lines(what, arguments.ptx), std::back_inserter(lines));
-    } else {
-      lines.push_back(what.text());
-    }
-  };
-  std::ranges::for_each(outcome.report.findings, add);
-  std::ranges::for_each(outcome.mismatches, add);
   // The report of a deadlock names every waiting warp.
   constexpr std::size_t kMaxReportBytes = 4000;
-  for (const std::string& line : lines) {
+  for (const std::string& line : arguments.findings.lines(outcome, origin_of(arguments))) {
     std::cout << io::printable(line, kMaxReportBytes) << '\n';
   }
   std::cout << fmt::format("  schedule: {} ({})\n", replay_options(arguments, outcome.seed),
@@ -203,12 +192,7 @@ int emulate(const EmulateArguments& arguments, const KernelSource& source, int t
   if (arguments.json.prints_text()) {
     print_text_of_kernels(report.shown.report.printed);
   }
-  if (!arguments.sarif.empty()) {
-    const auto log = emulation::sarif_log(report.failed, arguments.ptx, FOVEA_VERSION);
-    io::write_file_atomically(
-        arguments.sarif,
-        log.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n');
-  }
+  arguments.findings.write(report.failed, origin_of(arguments));
 
   auto findings = nlohmann::ordered_json::array();
   for (const emulation::Outcome& outcome : report.failed) {
@@ -223,6 +207,7 @@ int emulate(const EmulateArguments& arguments, const KernelSource& source, int t
                              report.run - report.failed.size(), report.run,
                              report.run == 1 ? "" : "s", report.steps, seconds);
   }
+  arguments.checks.say_unused(report.ignored_by);
   arguments.json.write({{"clean", report.failed.empty()},
                         {"first_seed", arguments.seed},
                         {"schedules", arguments.schedules},
@@ -230,6 +215,7 @@ int emulate(const EmulateArguments& arguments, const KernelSource& source, int t
                         {"operations", report.steps},
                         {"seconds", seconds},
                         {"printed", report.shown.report.printed},
+                        {"ignored", report.ignored_by},
                         {"found", std::move(findings)}});
   return report.failed.empty() ? kDone : kFailed;
 }
@@ -256,18 +242,25 @@ void limit_memory(const EmulateArguments& arguments, int threads) {
 
 int run_emulate(const EmulateArguments& arguments) {
   const int threads = arguments.threads == 0 ? available_threads() : arguments.threads;
-  if (!arguments.program.empty()) {
-    programs::Settings settings{.schedules = arguments.schedules,
-                                .kernel = arguments.kernel,
-                                .launches = arguments.launches,
-                                .arch = arguments.arch == "sm_100a" ? 100 : 90,
-                                .max_memory = arguments.max_memory,
-                                .threads = threads,
-                                .run = run_options(arguments)};
-    settings.run.seed = arguments.seed;
-    return emulate_program(arguments.program, settings, arguments.json);
-  }
   try {
+    if (!arguments.program.empty()) {
+      programs::Settings settings{.schedules = arguments.schedules,
+                                  .kernel = arguments.kernel,
+                                  .launches = arguments.launches,
+                                  .arch = arguments.arch == "sm_100a" ? 100 : 90,
+                                  .max_memory = arguments.max_memory,
+                                  .threads = threads,
+                                  .all = arguments.all,
+                                  .is_gnu = arguments.findings.is_gnu(),
+                                  .program = arguments.program.front(),
+                                  .run = run_options(arguments)};
+      settings.run.seed = arguments.seed;
+      return emulate_program({.words = arguments.program,
+                              .settings = std::move(settings),
+                              .checks = arguments.checks,
+                              .outputs = arguments.findings,
+                              .json = arguments.json});
+    }
     const KernelSource source(arguments.ptx, arguments.compiler_flags);
     limit_memory(arguments, threads);
     if (arguments.is_template) {
@@ -329,12 +322,7 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
            "Memory limit for kernels and launch files");
   add_threads(command, arguments.threads);
   add_trace(command, arguments.trace)->excludes(schedules);
-  add_choice(command, "--format", {kTextFormat, kGnuFormat}, arguments.format,
-             "Form of findings; gnu prints FILE:LINE: error: as compilers do, for editors")
-      ->group(kReportGroup);
-  add_output_text(command, "--sarif", "FILE", arguments.sarif, OutputKind::kSarif,
-                  "Write the findings to this file in SARIF 2.1.0, for code hosts and editors")
-      ->group(kReportGroup);
+  arguments.findings.add_to(command);
   arguments.json.add_to(command);
 }
 
@@ -364,9 +352,7 @@ void add_emulate(CLI::App& app, Run& run) {
       throw CLI::ValidationError("expected either FILE, or -- and a program");
     }
     if (!arguments->program.empty()) {
-      reject_if_typed(*command,
-                      {"--launch", "--trace", "--sarif", "--format", "--all", "--any-path",
-                       "--template", "--nvcc-flag"},
+      reject_if_typed(*command, {"--launch", "--trace", "--any-path", "--template", "--nvcc-flag"},
                       "has no effect with a program");
     } else {
       reject_if_typed(*command, {"--launch-number", "--target"}, "has no effect without a program");

@@ -1,8 +1,8 @@
 // `fovea emulate -- PROGRAM`: runs a whole program with the emulator in the place of the GPU.
 #include "cli/emulate_program.hpp"
 
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,7 +11,6 @@
 
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"
-#include "core/error.hpp"
 #include "lab/programs/run_program.hpp"
 
 namespace fovea::cli {
@@ -75,43 +74,43 @@ void print_summary(const programs::ProgramResult& result) {
   }
 }
 
-// Runs the program; says why if it cannot be started.
-std::optional<programs::ProgramResult> run_or_say(const std::vector<std::string>& program,
-                                                  const programs::Settings& settings) {
-  try {
-    return programs::run_program(program, settings);
-  } catch (const Error& error) {
-    say_error(error.what(), "");
-    return std::nullopt;
+// Returns each finding in an outcome of its own, with the seed that has it.
+std::vector<emulation::Outcome> outcomes_of(const programs::JournalSummary& summary) {
+  std::vector<emulation::Outcome> outcomes;
+  for (const programs::JournalSummary::Accusation& accusation : summary.findings) {
+    outcomes.push_back({.seed = accusation.seed, .report = {.findings = {accusation.finding}}});
   }
+  return outcomes;
 }
 
 }  // namespace
 
-int emulate_program(const std::vector<std::string>& program, const programs::Settings& settings,
-                    const JsonOutput& json) {
-  const std::optional<programs::ProgramResult> ended = run_or_say(program, settings);
-  if (!ended) {
-    return kUsage;
-  }
-  const programs::ProgramResult& result = *ended;
+int emulate_program(const EmulatedProgram& program) {
+  const programs::ProgramResult result = programs::run_program(program.words, program.settings);
   const programs::JournalSummary& summary = result.summary;
   print_summary(result);
-  const std::string missing = missing_launches(settings, summary);
+  const std::string missing = missing_launches(program.settings, summary);
   if (!missing.empty()) {
     say(missing);
   }
-  json.write({{"clean", summary.findings.empty()},
-              {"exit_code", result.exit_code},
-              {"launches", summary.launches},
-              {"schedules_run", summary.schedules},
-              {"operations", summary.operations},
-              {"seconds", summary.seconds},
-              {"kernels", summary.kernels},
-              {"found", summary.findings},
-              {"refused", summary.refusals},
-              {"notes", summary.notes}},
-             "emulate.program");
+  program.checks.say_unused(summary.ignored_by);
+  program.outputs.write(outcomes_of(summary), {.file = program.words.front(), .is_kept = false});
+  auto findings = nlohmann::ordered_json::array();
+  for (const programs::JournalSummary::Accusation& accusation : summary.findings) {
+    findings.push_back(programs::to_json(accusation));
+  }
+  program.json.write({{"clean", summary.findings.empty()},
+                      {"exit_code", result.exit_code},
+                      {"launches", summary.launches},
+                      {"schedules_run", summary.schedules},
+                      {"operations", summary.operations},
+                      {"seconds", summary.seconds},
+                      {"kernels", summary.kernels},
+                      {"ignored", summary.ignored_by},
+                      {"found", std::move(findings)},
+                      {"refused", summary.refusals},
+                      {"notes", summary.notes}},
+                     "emulate.program");
   if (!summary.findings.empty()) {
     return kFailed;
   }

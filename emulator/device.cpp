@@ -127,9 +127,9 @@ void check_size_limit(const syntax::Function& function, std::string_view name,
   }
 }
 
-// Returns the configuration of a launch with the grid in blocks. Of a kernel whose blocks are
-// clusters the launch counts clusters, and need not repeat the sizes that the kernel has.
-LaunchConfig config_in_blocks(const Launch& launch) {
+}  // namespace
+
+LaunchConfig Device::config_in_blocks(const Launch& launch) {
   constexpr std::array<std::uint32_t, 3> kNotGiven = {1, 1, 1};
   const syntax::Function& function = *program_of(launch.kernel).function;
   LaunchConfig config = launch.config;
@@ -153,6 +153,8 @@ LaunchConfig config_in_blocks(const Launch& launch) {
   }
   return config;
 }
+
+namespace {
 
 void check_launch(const Launch& launch, const LaunchConfig& config) {
   const Program& program = program_of(launch.kernel);

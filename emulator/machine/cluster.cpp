@@ -48,6 +48,7 @@ void Cluster::end_block(Block& block) {
   if (races_ != nullptr) {
     check_end(block);
   }
+  check_mbarriers(block);
   check_tensor_memory(block);
   if (!block.has_released_next_grid) {
     block.has_released_next_grid = true;
@@ -93,6 +94,22 @@ void Cluster::check_end(Block& block) const {
     // Commits of other blocks may arrive late: the block must have waited for them before it ends.
     if (mbarrier.remote_commit.phase > mbarrier.awaited_phases) {
       report(mbarrier.remote_commit.access);
+    }
+  }
+}
+
+// Copies on the way are found as such.
+void Cluster::check_mbarriers(const Block& block) {
+  for (const auto& [offset, mbarrier] : block.mbarriers) {
+    const Mbarrier::Counter& counter = mbarrier.counter;
+    if (counter.warp == nullptr || mbarrier.has_copies()) {
+      continue;
+    }
+    if (const CheckResult result = mbarrier.check_end(); !result) {
+      counter.warp->report(
+          FindingKind::kBarrierMisuse, *counter.op, counter.lanes,
+          fmt::format("block ({}) ends, and at its mbarrier {:#x} {}",
+                      fmt::join(block.index(), ","), block.shared_base() + offset, result.reason));
     }
   }
 }

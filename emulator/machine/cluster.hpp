@@ -46,6 +46,7 @@ class Cluster {
 
  private:
   void check_end(Block& block) const;
+  static void check_mbarriers(const Block& block);
   static void check_tensor_memory(const Block& block);
 
   Grid& grid_;

@@ -1,6 +1,7 @@
 // Text of findings.
 #include "fovea_emulator/finding.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdlib>
@@ -12,15 +13,28 @@
 
 namespace emu {
 
+namespace {
+
+// In the order of FindingKind.
+constexpr std::array<std::string_view, 16> kKindNames = {
+    "out of bounds", "misaligned",      "uninitialised",
+    "divergent",     "barrier misuse",  "register race",
+    "lifetime",      "illegal operand", "illegal tensor map",
+    "deadlock",      "no progress",     "trap",
+    "race",          "no proxy fence",  "no tensor fence",
+    "assertion"};
+
+}  // namespace
+
 std::string_view name_of(FindingKind kind) {
-  constexpr std::array<std::string_view, 16> kNames = {
-      "out of bounds", "misaligned",      "uninitialised",
-      "divergent",     "barrier misuse",  "register race",
-      "lifetime",      "illegal operand", "illegal tensor map",
-      "deadlock",      "no progress",     "trap",
-      "race",          "no proxy fence",  "no tensor fence",
-      "assertion"};
-  return kNames.at(static_cast<std::size_t>(kind));
+  return kKindNames.at(static_cast<std::size_t>(kind));
+}
+
+std::optional<FindingKind> kind_called(std::string_view name) {
+  const auto* const found = std::ranges::find(kKindNames, name);
+  return found == kKindNames.end()
+             ? std::nullopt
+             : std::optional(static_cast<FindingKind>(found - kKindNames.begin()));
 }
 
 bool can_go_on_behind(FindingKind kind) {

@@ -30,7 +30,7 @@ bool is_at(const IgnoredFinding& ignored, int line, std::string_view source) {
 }  // namespace
 
 void FindingLog::add(Finding finding) {
-  if (is_ignored(finding)) {
+  if (count_ignored(finding)) {
     ++report_.ignored;
     return;
   }
@@ -52,13 +52,19 @@ void FindingLog::add_last(Finding finding) {
   report_.findings.push_back(std::move(finding));
 }
 
-bool FindingLog::is_ignored(const Finding& finding) const {
-  return std::ranges::any_of(options_.ignored, [&](const IgnoredFinding& ignored) {
-    return (!ignored.kind.has_value() || *ignored.kind == finding.kind) &&
-           (is_at(ignored, finding.line, finding.source) ||
-            (finding.other.has_value() &&
-             is_at(ignored, finding.other->line, finding.other->source)));
-  });
+bool FindingLog::count_ignored(const Finding& finding) {
+  bool is_ignored = false;
+  report_.ignored_by.resize(options_.ignored.size());
+  for (std::size_t i = 0; i < options_.ignored.size(); ++i) {
+    const IgnoredFinding& ignored = options_.ignored[i];
+    const bool matches =
+        (!ignored.kind.has_value() || *ignored.kind == finding.kind) &&
+        (is_at(ignored, finding.line, finding.source) ||
+         (finding.other.has_value() && is_at(ignored, finding.other->line, finding.other->source)));
+    report_.ignored_by[i] += matches ? 1 : 0;
+    is_ignored = is_ignored || matches;
+  }
+  return is_ignored;
 }
 
 Finding* FindingLog::find_same(const Finding& finding) {

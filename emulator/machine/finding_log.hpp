@@ -25,7 +25,8 @@ class FindingLog {
   void add_last(Finding finding);
 
  private:
-  [[nodiscard]] bool is_ignored(const Finding& finding) const;
+  /// Whether the finding is to be left out; counts it for each of those by which it is.
+  bool count_ignored(const Finding& finding);
   [[nodiscard]] Finding* find_same(const Finding& finding);
 
   const RunOptions& options_;

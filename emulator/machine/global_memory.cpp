@@ -2,6 +2,7 @@
 #include "emulator/machine/global_memory.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace emu {
@@ -27,7 +28,14 @@ GlobalMemory::GlobalMemory(const GlobalMemory& other) : next_(other.next_) {
 }
 
 std::uint64_t GlobalMemory::allocate(std::size_t bytes, std::size_t alignment) {
-  const std::uint64_t address = (next_ + kGap + alignment - 1) / alignment * alignment;
+  std::uint64_t address = (next_ + kGap + alignment - 1) / alignment * alignment;
+  // Behind memory that lies where the caller wanted it.
+  auto other = allocations_.upper_bound(next_);
+  other = other == allocations_.begin() ? other : std::prev(other);
+  for (; other != allocations_.end() && other->first < address + bytes + kGap; ++other) {
+    const std::uint64_t end = other->first + other->second.bytes.size();
+    address = std::max(address, (end + kGap + alignment - 1) / alignment * alignment);
+  }
   next_ = address + bytes;
   last_found_ = nullptr;
   allocations_.emplace(address, unwritten(address, bytes));

@@ -11,8 +11,7 @@ CheckResult Mbarrier::arrive(std::uint32_t count) {
                         count, phase_, pending_, expected_)};
   }
   pending_ -= count;
-  end_phase_if_complete();
-  return {};
+  return end_phase_if_complete();
 }
 
 CheckResult Mbarrier::drop(std::uint32_t count) {
@@ -37,8 +36,7 @@ CheckResult Mbarrier::expect_bytes(std::uint32_t bytes) {
 
 CheckResult Mbarrier::complete_bytes(std::uint32_t bytes) {
   return count_bytes(-static_cast<std::int64_t>(bytes)).and_then([&] {
-    end_phase_if_complete();
-    return CheckResult{};
+    return end_phase_if_complete();
   });
 }
 
@@ -52,12 +50,31 @@ CheckResult Mbarrier::count_bytes(std::int64_t bytes) {
   return {};
 }
 
-void Mbarrier::end_phase_if_complete() {
-  if (pending_ == 0 && bytes_ == 0) {
-    pending_ = expected_;
-    ++phase_;
-    sync.complete();
+CheckResult Mbarrier::end_phase_if_complete() {
+  if (pending_ != 0 || bytes_ != 0) {
+    return {};
   }
+  if (bytes_on_the_way_ > 0) {
+    return {
+        fmt::format("phase {} of the mbarrier ends while {} bytes of copies that were issued in it "
+                    "are still on "
+                    "the way: it expects fewer bytes than they write",
+                    phase_, bytes_on_the_way_)};
+  }
+  pending_ = expected_;
+  ++phase_;
+  sync.complete();
+  return {};
+}
+
+CheckResult Mbarrier::check_end() const {
+  return bytes_on_the_way_ > 0
+             ? CheckResult{fmt::format("{} bytes of copies are still on the way to it",
+                                       bytes_on_the_way_)}
+         : bytes_ < 0 ? CheckResult{fmt::format(
+                            "{} bytes more have come than were expected, and count in phase {}",
+                            -bytes_, phase_)}
+                      : CheckResult{};
 }
 
 std::string Mbarrier::text() const {

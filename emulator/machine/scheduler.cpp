@@ -16,6 +16,7 @@ namespace {
 constexpr std::uint64_t kMaxTurn = 64;           // maximum number of operations of a warp per turn
 constexpr int kMaxUndelayedTurn = 1024;          // the same, where warps are not delayed
 constexpr std::uint32_t kMaxDelayedTurns = 256;  // the same for turns before delayed work runs
+constexpr std::uint64_t kMaxReleases = 32;       // at the limit of operations, once for each lane
 constexpr std::uint64_t kMaxDelay = 12;          // maximum number of turns before a block starts
 
 std::string wait_text(const Split& split, Warp& warp) {
@@ -84,7 +85,11 @@ std::string_view name_of(Policy policy) {
 }
 
 Scheduler::Scheduler(std::deque<Grid>& grids, const RunOptions& options, std::mt19937_64& random)
-    : grids_(grids), options_(options), random_(random), policy_(options.policy) {
+    : grids_(grids),
+      options_(options),
+      random_(random),
+      policy_(options.policy),
+      step_limit_(options.max_steps) {
   if (policy_ == Policy::kFromSeed) {
     constexpr auto kFirst = static_cast<unsigned>(Policy::kUniform);
     constexpr unsigned kCount = static_cast<unsigned>(Policy::kStarve) - kFirst + 1;
@@ -286,10 +291,15 @@ void Scheduler::take_turn(Report& report) {
     }
     report.steps += operations;
   }
-  if (operations == 0 && !has_delayed_block_) {
+  if (operations == 0 && !has_delayed_block_ && !release_waiting_lanes()) {
     stop_deadlocked();
   }
-  if (options_.max_steps != 0 && report.steps > options_.max_steps && !runnable_.empty()) {
+  if (options_.max_steps != 0 && report.steps > step_limit_ && !runnable_.empty()) {
+    if (releases_ < kMaxReleases && release_waiting_lanes()) {  // for which others may poll
+      ++releases_;
+      step_limit_ = report.steps + options_.max_steps / kMaxReleases;
+      return;
+    }
     stop_at(runnable_.front(), FindingKind::kNoProgress,
             fmt::format("the run has not ended after {} operations{}", report.steps,
                         waiting_blocks_text(grids_[first_running_], options_)));
@@ -301,6 +311,19 @@ void Scheduler::stop_at(const Runnable& runnable, FindingKind kind, std::string 
   const Split& split = warp->splits()[number];
   warp->stop(kind, warp->block().grid().program->ops[static_cast<std::size_t>(split.operation)],
              split.lanes, std::move(message));
+}
+
+// Lets lanes go on that wait to meet others of their warp again; returns whether there were any.
+bool Scheduler::release_waiting_lanes() {
+  bool has_released = false;
+  for (const auto& cluster : resident_clusters_) {
+    for (Block& block : cluster->blocks()) {
+      for (Warp& warp : block.warps()) {
+        has_released = warp.release_waiting_lanes() || has_released;
+      }
+    }
+  }
+  return has_released;
 }
 
 // Stops if lanes wait at a warp-wide instruction for others that cannot come, since these wait

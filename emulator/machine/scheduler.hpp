@@ -37,12 +37,15 @@ class Scheduler {
   [[nodiscard]] bool chance(unsigned one_in) { return random_() % one_in == 0; }
   [[noreturn]] void stop_at(const Runnable& runnable, FindingKind kind, std::string message) const;
   void stop_at_missing_lanes() const;
+  bool release_waiting_lanes();
   [[noreturn]] void stop_deadlocked() const;
 
   std::deque<Grid>& grids_;
   const RunOptions& options_;
   std::mt19937_64& random_;
   Policy policy_;
+  std::uint64_t step_limit_;
+  std::uint64_t releases_ = 0;  // of lanes, at the limit of operations
   std::deque<std::unique_ptr<Cluster>> resident_clusters_;
   std::vector<Runnable> runnable_;
   bool has_delayed_block_ = false;  // a resident block has not started yet

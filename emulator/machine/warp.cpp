@@ -17,6 +17,10 @@
 namespace emu {
 namespace {
 
+// What ends an operation that all lanes must execute, where some that were let go on may still
+// come.
+struct LanesApart {};
+
 // Formats the source of an operation as "file.cuh:12", if the PTX has line information.
 std::string source_text(const Program& program, const Op& op) {
   const std::vector<std::string>& files = program.module->files;
@@ -163,7 +167,19 @@ int Warp::run_split(std::size_t split, int limit) {
       return done - 1;
     }
     if (op.flow == Flow::kNext) {
-      if (lanes != 0 && op.code(*this, op, lanes) == Outcome::kBlocked) {
+      Outcome outcome = Outcome::kDone;
+      if (lanes != 0) {
+        try {
+          outcome = op.code(*this, op, lanes);
+        } catch (const LanesApart&) {
+          if (gather_released_lanes()) {
+            --done;
+            continue;
+          }
+          outcome = wait_for(WaitFor::kLanes, live_);
+        }
+      }
+      if (outcome == Outcome::kBlocked) {
         trace(TraceKind::kWait, op, lanes, !active_split.is_blocked);
         active_split.is_blocked = true;
         return done - 1;
@@ -175,7 +191,7 @@ int Warp::run_split(std::size_t split, int limit) {
       branch(op, lanes);
       run_fragment();
     } else if (op.flow == Flow::kExit) {
-      exit_lanes(lanes);
+      exit_lanes(op, lanes);
     } else {
       transfer(op, lanes);
     }
@@ -347,7 +363,10 @@ void Warp::release_parent(std::int32_t parent) {
   }
 }
 
-void Warp::exit_lanes(Lanes lanes) {
+void Warp::exit_lanes(const Op& op, Lanes lanes) {
+  if (released_lanes_ != 0) {
+    check_released_exit(op, lanes);
+  }
   Split& active_split = splits_[current_];
   live_ &= ~lanes;
   active_split.lanes &= ~lanes;
@@ -415,6 +434,9 @@ void Warp::report_uninitialized(const Op& op, Lanes lanes, std::string_view what
 
 void Warp::require_all_lanes(const Op& op, Lanes lanes) const {
   if (lanes != live_) {
+    if (released_lanes_ != 0) {
+      throw LanesApart{};
+    }
     stop(FindingKind::kDivergent, op, lanes,
          fmt::format("all lanes must execute it together, but only {:#010x} of {:#010x} do", lanes,
                      live_));

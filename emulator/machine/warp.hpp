@@ -74,7 +74,8 @@ struct PendingCopy {
   std::uint64_t source = 0;
   std::size_t source_bytes = 0;  // bytes to read; the rest of the destination is filled with zeros
   std::size_t bytes = 0;
-  bool is_copied = false;  // the bytes are copied, but not yet visible to instructions
+  bool is_copied = false;    // the bytes are copied, but not yet visible to instructions
+  std::uint32_t number = 0;  // of the cp.async among the warp's, for the race detector
   /// Whether the copy has been finished, if an mbarrier counts it, too; null: none does.
   std::shared_ptr<bool> is_finished{};
   const Op* op = nullptr;
@@ -83,8 +84,7 @@ struct PendingCopy {
 /// Copies of these lanes in one cp.async group.
 struct CopyGroup {
   Lanes lanes = 0;
-  std::vector<PendingCopy> copies{};
-  std::uint32_t number = 0;  // number of the group, for the race detector
+  std::vector<PendingCopy> copies{};  // in the order of issue
 };
 
 /// Progress of a bulk copy that a lane has started and may wait for (cp.async.bulk).
@@ -118,6 +118,9 @@ class Warp {
   /// Runs up to `limit` operations of the split, until it blocks or diverges. Returns the number of
   /// operations done.
   int run(std::size_t split, int limit);
+
+  /// Lets lanes go on that wait where they would meet others of the warp again; false: none do.
+  bool release_waiting_lanes();
 
   [[nodiscard]] bool is_done() const { return live_ == 0; }
   [[nodiscard]] const std::vector<Split>& splits() const { return splits_; }
@@ -256,7 +259,8 @@ class Warp {
       stop(kind, op, lanes, result.reason);
     }
   }
-  /// Ends the run unless all lanes that have not exited execute the operation.
+  /// Ends the run unless all lanes that have not exited execute the operation. The operation calls
+  /// it first, before it changes anything.
   void require_all_lanes(const Op& op, Lanes lanes) const;
 
   /// Copies that are in no group yet, and committed groups, oldest first.
@@ -332,7 +336,12 @@ class Warp {
                     Lanes lanes);
   /// Adds a split in the place of one that has ended, or behind all; returns its number.
   std::size_t add_split(Split split);
-  void exit_lanes(Lanes lanes);
+  void exit_lanes(const Op& op, Lanes lanes);
+  /// Joins splits at the current operation that have parted since lanes were let go on. Returns
+  /// whether all lanes are together again.
+  bool gather_released_lanes();
+  /// Ends the run if lanes exit that were let go on, and for which others wait.
+  void check_released_exit(const Op& op, Lanes lanes) const;
   void join_if_reconverged();
   void release_parent(std::int32_t parent);
   races::Fragments::Id create_fragment(races::Fragments::Id whole);
@@ -349,6 +358,7 @@ class Warp {
   Lanes live_;
   std::size_t current_ = 0;
   std::vector<Split> splits_;
+  Lanes released_lanes_ = 0;          // those that have been let go on since all were last together
   std::size_t searched_splits_ = 64;  // number of splits from which ended ones are looked for
   std::vector<std::uint32_t> register_file_;
   LocalMemory local_;

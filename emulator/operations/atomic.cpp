@@ -64,7 +64,7 @@ Outcome run_atomic(Warp& warp, const Op& op, Lanes lanes) {
   const LaneAccesses lane_accesses(warp, op, true);
   const auto apply = [&](int lane) {
     const std::uint64_t address = address_of(warp, access.address, lane);
-    const Memory memory = resolve(warp, op, lane, access.space, address, bytes);
+    const Memory memory = resolve_written(warp, op, lane, access.space, address, bytes);
     places.at(static_cast<std::size_t>(lane)) = memory;
     lane_accesses.check(lane, memory, bytes, true);
     for (std::size_t i = 0; i < access.count; ++i) {

@@ -150,7 +150,8 @@ void BulkLoad::count(Target& target) {
     Mbarrier& mbarrier =
         find_mbarrier(copy_.warp, copy_.op, copy_.lane, MemorySpace::kClusterShared,
                       target.counter.shared_base() + mbarrier_);
-    copy_.warp.require(mbarrier.complete_bytes(bytes), FindingKind::kBarrierMisuse, copy_.op,
+    mbarrier.counter = {&copy_.warp, &copy_.op, lanes()};
+    copy_.warp.require(mbarrier.complete_copy(bytes), FindingKind::kBarrierMisuse, copy_.op,
                        lanes());
   }
 }

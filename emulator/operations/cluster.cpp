@@ -141,10 +141,6 @@ struct ProxyFence {
   bool covers_global = true;
 };
 
-Outcome run_nothing(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
-  return Outcome::kDone;
-}
-
 // Matters to the race detector alone: the emulator's memory is sequentially consistent.
 struct MemoryFence {
   races::Scope scope = races::Scope::kDevice;

@@ -15,14 +15,6 @@
 namespace emu {
 namespace {
 
-// Returns the value of the low bits, sign-extended if `has_sign`.
-std::uint64_t extend_bits(std::uint64_t value, int bits, bool has_sign) {
-  const int unused = 64 - bits;
-  const std::uint64_t high = value << static_cast<unsigned>(unused);
-  return has_sign ? static_cast<std::uint64_t>(static_cast<std::int64_t>(high) >> unused)
-                  : high >> static_cast<unsigned>(unused);
-}
-
 // Rounding modifiers of cvt: those to integers and those to floats.
 struct RoundingName {
   std::string_view name;

@@ -20,6 +20,8 @@
 namespace emu {
 namespace {
 
+constexpr auto kCopyKind = races::GroupKind::kCopy;
+
 Memory resolve_destination(Warp& warp, const PendingCopy& copy) {
   return resolve(warp, *copy.op, copy.lane, MemorySpace::kShared, copy.destination, copy.bytes);
 }
@@ -83,6 +85,9 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
   }
   Accesses sources(warp, op, lanes);
   Accesses destinations(warp, op, lanes);
+  const LaneAccesses lane_accesses(warp, op);
+  const std::uint32_t number =
+      warp.races() == nullptr ? 0 : warp.races()->committed(warp.actor(), kCopyKind) + 1;
   const bool is_delayed = (warp.block().grid().random() & 1U) != 0;
   for_each_lane(lanes, [&](int lane) {
     PendingCopy copy{
@@ -92,6 +97,7 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
         .source_bytes = details.bytes,
         .bytes = details.bytes,
         .is_copied = !is_delayed,
+        .number = number,
         .op = &op};
     if (op.slots[2] != kNoSlot) {
       copy.source_bytes =
@@ -108,6 +114,7 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
     }
     const Memory destination = resolve_destination(warp, copy);
     destinations.add(destination, copy.bytes);
+    lane_accesses.check(lane, destination, copy.bytes, true);
     destination.set_written(0, copy.bytes, false);
     std::memset(destination.bytes, 0xCB, copy.bytes);
     if (copy.is_copied) {
@@ -117,6 +124,7 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
   });
   sources.check_copy_read();
   destinations.check_copy_write();
+  warp.notify_races([](auto& races, auto actor) { races.commit(actor, kCopyKind); });
   return Outcome::kDone;
 }
 
@@ -129,9 +137,6 @@ Outcome run_commit(Warp& warp, const Op& /*op*/, Lanes lanes) {
     }
     return is_grouped;
   });
-  if (warp.races() != nullptr) {
-    group.number = warp.races()->commit(warp.actor(), races::GroupKind::kCopy);
-  }
   warp.copy_groups.push_back(std::move(group));
   return Outcome::kDone;
 }
@@ -147,20 +152,20 @@ void finish_lane(Warp& warp, std::vector<PendingCopy>& copies, int lane) {
   });
 }
 
-// Acquires, in the race detector, the groups before the first one that has unfinished copies.
-void acquire_copy_groups(Warp& warp, bool waits_for_all) {
-  races::ClusterRaces& races = *warp.races();
-  constexpr auto kKind = races::GroupKind::kCopy;
-  std::uint32_t last = races.committed(warp.actor(), kKind);
-  if (waits_for_all && warp.open_copies.empty()) {
-    last = races.commit(warp.actor(), kKind);
-  }
-  for (const CopyGroup& group : warp.copy_groups) {
-    if (!group.copies.empty()) {
-      last = std::min(last, group.number - 1);
+// Returns the number of the last cp.async of the warp before the first that some lane has not
+// finished, in a group or in none.
+std::uint32_t last_finished_copy(const Warp& warp) {
+  std::uint32_t last = warp.races()->committed(warp.actor(), kCopyKind);
+  const auto limit = [&](const std::vector<PendingCopy>& copies) {
+    if (!copies.empty()) {
+      last = std::min(last, copies.front().number - 1);
     }
+  };
+  limit(warp.open_copies);
+  for (const CopyGroup& group : warp.copy_groups) {
+    limit(group.copies);
   }
-  races.wait_groups(warp.actor(), kKind, last);
+  return last;
 }
 
 struct CopyWait {
@@ -188,9 +193,9 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   while (!warp.copy_groups.empty() && warp.copy_groups.front().lanes == 0) {
     warp.copy_groups.pop_front();
   }
-  if (warp.races() != nullptr) {
-    acquire_copy_groups(warp, wait.waits_for_all);
-  }
+  warp.notify_races([&](auto& races, auto actor) {
+    races.wait_groups(actor, kCopyKind, last_finished_copy(warp));
+  });
   return Outcome::kDone;
 }
 
@@ -216,8 +221,9 @@ class CopyArrival : public AsyncWork {
     for (CopyGroup& group : warp().copy_groups) {
       std::erase_if(group.copies, is_finished);
     }
-    warp().notify_races(
-        [&](auto& races, auto actor) { races.release_copies(actor, mbarrier.sync); });
+    warp().notify_races([&](auto& races, auto actor) {
+      races.release_copies(actor, mbarrier.sync, last_finished_copy(warp()));
+    });
     warp().require(mbarrier.arrive(1), FindingKind::kBarrierMisuse, op(), lanes());
     return true;
   }

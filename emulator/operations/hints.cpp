@@ -12,10 +12,6 @@ namespace {
 
 constexpr std::int64_t kLineBytes = 128;
 
-Outcome run_nothing(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
-  return Outcome::kDone;
-}
-
 // The address of a prefetch is not checked.
 void decode_prefetch(Decoder& decoder) {
   decoder.take_any_of({"global", "local", "const", "param"});
@@ -57,8 +53,8 @@ Outcome run_discard(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(discard.address.slot, op, lanes, "the address");
   Accesses accesses(warp, op, lanes);
   for_each_lane(lanes, [&](int lane) {
-    const Memory memory =
-        resolve(warp, op, lane, discard.space, address_of(warp, discard.address, lane), kLineBytes);
+    const Memory memory = resolve_written(warp, op, lane, discard.space,
+                                          address_of(warp, discard.address, lane), kLineBytes);
     accesses.add(memory, kLineBytes);
     memory.set_written(0, kLineBytes, false);
   });
@@ -135,6 +131,10 @@ constexpr std::array kOperations = {
 };
 
 }  // namespace
+
+Outcome run_nothing(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
+  return Outcome::kDone;
+}
 
 std::span<const Operation> hint_operations() {
   return kOperations;

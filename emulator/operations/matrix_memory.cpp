@@ -75,6 +75,9 @@ std::array<Memory, kMaxRuns> resolve_runs(Warp& warp, const Op& op, Lanes lanes,
     const std::uint64_t address = base + run * stride * move.element_bits / 8;
     resolve(warp, op, 0, move.space, address, move.piece_bytes());  // checks the alignment
     runs.at(run) = resolve_unaligned(warp, op, 0, move.space, address, bytes);
+    if (!is_load) {
+      require_writable(warp, op, lanes, runs.at(run), address);
+    }
     accesses.add(runs.at(run), bytes);
     lane_accesses.check(races::LaneShadow::kWholeWarp, runs.at(run), bytes, !is_load);
   }

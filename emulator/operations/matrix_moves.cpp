@@ -2,7 +2,10 @@
 // (movmatrix).
 #include <array>
 #include <cstring>
+#include <span>
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include "emulator/machine/block.hpp"
 #include "emulator/operations/accesses.hpp"
@@ -62,9 +65,16 @@ Place place_of(const MatrixMove& move, std::size_t lane, std::size_t number, std
   }
 }
 
+// A generic address must be one of the block's shared memory (PTX ISA, ldmatrix and stmatrix).
 Memory matrix_row(Warp& warp, const Op& op, const MatrixMove& move, std::size_t row) {
   const int lane = static_cast<int>(row);
-  return resolve(warp, op, lane, move.space, address_of(warp, move.address, lane), kRowBytes);
+  const std::uint64_t address = address_of(warp, move.address, lane);
+  const Memory memory = resolve(warp, op, lane, move.space, address, kRowBytes);
+  if (memory.block != &warp.block()) {
+    warp.stop(FindingKind::kOutOfBounds, op, lane_bit(lane),
+              fmt::format("the address {:#x} is not in the block's shared memory", address));
+  }
+  return memory;
 }
 
 // A row's bytes, and which of them were written.
@@ -131,20 +141,38 @@ Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-using Rows = std::array<Memory, kLanes>;  // of all matrices, one after the other
+// Calls use(lane, memory, bytes) for what the lanes write of a matrix: whole words that are one
+// lane's, or else whole rows of all lanes, several of which write to each word.
+template <MatrixLayout kLayout, typename Use>
+void for_each_written(const MatrixMove& move, std::span<const Memory> rows, Use&& use) {
+  if constexpr (kLayout == MatrixLayout::kRows) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const auto [row, byte] = place_of<kLayout>(move, lane, 0, 0);
+      Memory word = rows[row];
+      word.bytes += byte;
+      use(static_cast<int>(lane), word, piece_bytes(kLayout));
+    }
+  } else {
+    for (const Memory& row : rows) {
+      use(races::LaneShadow::kWholeWarp, row, kRowBytes);
+    }
+  }
+}
 
-// Calls `visit` with each piece of the registers: its row, its place there, its value and the lane.
-template <MatrixLayout kLayout, typename Visit>
-void for_each_piece(const Warp& warp, const Op& op, const Rows& rows, const Visit& visit) {
+// Calls use(row, byte, value, lane, is_valid) for each piece of the registers: where it is stored,
+// what, by which lane, and whether that register was written.
+template <MatrixLayout kLayout, typename Use>
+void for_each_piece(const Warp& warp, const Op& op, std::span<const Memory> all_rows, Use&& use) {
   const MatrixMove& move = op.get<MatrixMove>();
   constexpr std::size_t kSize = piece_bytes(kLayout);
   for (std::size_t matrix = 0; matrix < move.count; ++matrix) {
     const auto a = warp.read<std::uint32_t>(op.list[matrix]);
+    const Lanes valid = warp.valid(op.list[matrix]);
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       for (std::size_t piece = 0; piece < 4 / kSize; ++piece) {
         const auto [row, byte] = place_of<kLayout>(move, lane, 0, piece);
-        const std::uint32_t value = a.lanes[lane] >> (8 * kSize * piece);
-        visit(rows[matrix * 8 + row], byte, value, matrix, lane);
+        use(all_rows[matrix * move.rows + row], byte, a.lanes[lane] >> (8 * kSize * piece),
+            Lanes{1} << lane, (valid >> lane & 1U) != 0);
       }
     }
   }
@@ -157,30 +185,41 @@ Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(op.slots[0], op, move.addressing_lanes(), "the address");
   Accesses accesses(warp, op, lanes);
   const LaneAccesses lane_accesses(warp, op);
-  Rows rows;
-  for (std::size_t row = 0; row < std::size_t{move.count} * 8; ++row) {
-    rows[row] = matrix_row(warp, op, move, row);
-    accesses.add(rows[row], kRowBytes);
-    lane_accesses.record(races::LaneShadow::kWholeWarp, rows[row], kRowBytes, true);
+  std::array<Memory, kLanes> all_rows;
+  const auto rows_of = [&](std::size_t matrix) {
+    return std::span(all_rows).subspan(matrix * move.rows, move.rows);
+  };
+  for (std::size_t row = 0; row < std::size_t{move.count} * move.rows; ++row) {
+    all_rows.at(row) = matrix_row(warp, op, move, row);
+    accesses.add(all_rows.at(row), kRowBytes);
+  }
+  for (std::size_t matrix = 0; matrix < move.count; ++matrix) {
+    for_each_written<kLayout>(move, rows_of(matrix),
+                              [&](int lane, const Memory& memory, std::size_t bytes) {
+                                lane_accesses.check(lane, memory, bytes, true);
+                              });
   }
   constexpr std::size_t kSize = piece_bytes(kLayout);
-  for_each_piece<kLayout>(warp, op, rows,
-                          [&](const Memory& row, std::size_t byte, std::uint32_t value,
-                              std::size_t matrix, std::size_t lane) {
-                            std::memcpy(row.bytes + byte, &value, kSize);
-                            row.set_written(byte, kSize,
-                                            (warp.valid(op.list[matrix]) >> lane & 1U) != 0);
-                          });
+  for_each_piece<kLayout>(
+      warp, op, all_rows,
+      [&](const Memory& row, std::size_t byte, std::uint32_t value, Lanes lane, bool is_valid) {
+        std::memcpy(row.bytes + byte, &value, kSize);
+        row.set_written(byte, kSize, is_valid);
+      });
+  for (std::size_t matrix = 0; matrix < move.count; ++matrix) {
+    for_each_written<kLayout>(move, rows_of(matrix),
+                              [&](int lane, const Memory& memory, std::size_t bytes) {
+                                lane_accesses.record(lane, memory, bytes, true);
+                              });
+  }
   accesses.check_write();
   if (accesses.overlap()) {  // rows at the same place must have the same values
     Lanes overwritten = 0;
-    for_each_piece<kLayout>(warp, op, rows,
-                            [&](const Memory& row, std::size_t byte, std::uint32_t value,
-                                std::size_t /*matrix*/, std::size_t lane) {
-                              if (std::memcmp(row.bytes + byte, &value, kSize) != 0) {
-                                overwritten |= Lanes{1} << lane;
-                              }
-                            });
+    for_each_piece<kLayout>(
+        warp, op, all_rows,
+        [&](const Memory& row, std::size_t byte, std::uint32_t value, Lanes lane, bool) {
+          overwritten |= std::memcmp(row.bytes + byte, &value, kSize) != 0 ? lane : 0;
+        });
     if (overwritten != 0) {
       report_differing_lanes(warp, op, overwritten);
     }
@@ -188,8 +227,45 @@ Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// Takes the number of matrices, and the space, shared memory or generic addresses.
-MatrixMove take_move(Decoder& decoder) {
+template <bool kIsLoad>
+Code code_of(MatrixLayout layout) {
+  constexpr auto kCode = []<MatrixLayout kLayout>() -> Code {
+    return kIsLoad ? &run_ldmatrix<kLayout> : &run_stmatrix<kLayout>;
+  };
+  return layout == MatrixLayout::kRows ? kCode.template operator()<MatrixLayout::kRows>()
+         : layout == MatrixLayout::kTransposedHalves
+             ? kCode.template operator()<MatrixLayout::kTransposedHalves>()
+             : kCode.template operator()<MatrixLayout::kTransposedBytes>();
+}
+
+// Takes the shape and the type of the elements.
+MatrixLayout take_layout(Decoder& decoder, bool is_load, MatrixMove& move) {
+  const std::string_view shape = is_load ? decoder.take_one_of({"m8n8", "m8n16", "m16n16"})
+                                         : decoder.take_one_of({"m8n8", "m16n8"});
+  if (shape == "m8n8") {
+    const bool is_transposed = decoder.take("trans");
+    decoder.require("b16");
+    return is_transposed ? MatrixLayout::kTransposedHalves : MatrixLayout::kRows;
+  }
+  const bool is_transposed = shape != "m8n16";
+  if (is_transposed) {
+    decoder.require("trans");
+  }
+  move.rows = shape == "m16n16" ? 16 : 8;
+  if (move.rows * move.count > kLanes) {
+    decoder.fail("m16n16 has .x1 and .x2 only");
+  }
+  if (shape == "m16n8") {
+    decoder.require("b8");
+  } else if (shape == "m8n16" || !decoder.take("b8")) {
+    decoder.require("b8x16");
+    move.packed_bits = decoder.take_one_of({"b6x16_p32", "b4x16_p64"}) == "b6x16_p32" ? 6 : 4;
+  }
+  return is_transposed ? MatrixLayout::kTransposedBytes : MatrixLayout::kRows;
+}
+
+template <bool kIsLoad>
+void decode_move(Decoder& decoder) {
   MatrixMove move;
   decoder.require("sync");
   decoder.require("aligned");
@@ -197,68 +273,26 @@ MatrixMove take_move(Decoder& decoder) {
     move.space = MemorySpace::kGeneric;
   }
   move.count = static_cast<std::uint8_t>(decoder.take_one_of({"x1", "x2", "x4"})[1] - '0');
-  return move;
-}
-
-void add_registers(Decoder& decoder, const MatrixMove& move, bool is_load) {
+  const MatrixLayout layout = take_layout(decoder, kIsLoad, move);
+  decoder.expect_operands(2);
+  move.address = decoder.add_address(kIsLoad ? 1 : 0);
   Op& op = decoder.op();
   for (const syntax::Operand& part :
-       decoder.parts(is_load ? 0 : 1, move.count * move.registers())) {
-    op.list.push_back(is_load ? decoder.destination(part, 32) : decoder.source(part, Type::kB32));
+       decoder.parts(kIsLoad ? 0 : 1, move.count * move.registers())) {
+    op.list.push_back(kIsLoad ? decoder.destination(part, 32) : decoder.source(part, Type::kB32));
   }
   op.details.set(move);
+  op.code = code_of<kIsLoad>(layout);
 }
 
 }  // namespace
 
 void decode_ldmatrix(Decoder& decoder) {
-  MatrixMove move = take_move(decoder);
-  MatrixLayout layout = MatrixLayout::kRows;
-  const std::string_view shape = decoder.take_one_of({"m8n8", "m8n16", "m16n16"});
-  if (shape == "m8n8") {
-    layout = decoder.take("trans") ? MatrixLayout::kTransposedHalves : MatrixLayout::kRows;
-    decoder.require("b16");
-  } else {
-    if (shape == "m16n16") {
-      decoder.require("trans");
-      layout = MatrixLayout::kTransposedBytes;
-      move.rows = 16;
-    }
-    if (shape == "m8n16" || !decoder.take("b8")) {
-      decoder.require("b8x16");
-      move.packed_bits = decoder.take_one_of({"b6x16_p32", "b4x16_p64"}) == "b6x16_p32" ? 6 : 4;
-    }
-    if (move.rows * move.count > kLanes) {
-      decoder.fail("m16n16 has .x1 and .x2 only");
-    }
-  }
-  decoder.expect_operands(2);
-  move.address = decoder.add_address(1);
-  add_registers(decoder, move, true);
-  decoder.op().code = layout == MatrixLayout::kRows ? &run_ldmatrix<MatrixLayout::kRows>
-                      : layout == MatrixLayout::kTransposedHalves
-                          ? &run_ldmatrix<MatrixLayout::kTransposedHalves>
-                          : &run_ldmatrix<MatrixLayout::kTransposedBytes>;
+  decode_move<true>(decoder);
 }
 
 void decode_stmatrix(Decoder& decoder) {
-  MatrixMove move = take_move(decoder);
-  Code code = &run_stmatrix<MatrixLayout::kRows>;
-  if (decoder.take("m16n8")) {
-    decoder.require("trans");
-    decoder.require("b8");
-    code = &run_stmatrix<MatrixLayout::kTransposedBytes>;
-  } else {
-    decoder.require("m8n8");
-    decoder.require("b16");
-    if (decoder.take("trans")) {
-      code = &run_stmatrix<MatrixLayout::kTransposedHalves>;
-    }
-  }
-  decoder.expect_operands(2);
-  move.address = decoder.add_address(0);
-  add_registers(decoder, move, false);
-  decoder.op().code = code;
+  decode_move<false>(decoder);
 }
 
 namespace {

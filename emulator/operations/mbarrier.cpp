@@ -77,7 +77,8 @@ Outcome run_inval(Warp& warp, const Op& op, Lanes lanes) {
   Accesses accesses(warp, op, lanes);
   for_each_lane(lanes, [&](int lane) {
     const std::uint64_t address = address_of(warp, operand, lane);
-    find_mbarrier(warp, op, lane, MemorySpace::kShared, address);
+    const Mbarrier& mbarrier = find_mbarrier(warp, op, lane, MemorySpace::kShared, address);
+    warp.expect(mbarrier.check_end(), FindingKind::kBarrierMisuse, op, lane_bit(lane));
     warp.block().mbarriers.erase(shared_offset(address));
     const Memory memory = resolve(warp, op, lane, MemorySpace::kShared, address, kMbarrierBytes);
     memory.set_written(0, kMbarrierBytes, false);
@@ -196,6 +197,7 @@ Outcome run_complete(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(op.slots[1], op, lanes, "the bytes");
   for_each_lane(lanes, [&](int lane) {
     Mbarrier& mbarrier = initialized_mbarrier(warp, op, op.get<MbarrierOperand>(), lane);
+    mbarrier.counter = {&warp, &op, lane_bit(lane)};
     warp.require(mbarrier.complete_bytes(warp.read_lane<std::uint32_t>(op.slots[1], lane)),
                  FindingKind::kBarrierMisuse, op, lane_bit(lane));
   });

@@ -136,6 +136,18 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
   }
 }
 
+void require_writable(const Warp& warp, const Op& op, Lanes lanes, const Memory& memory,
+                      std::uint64_t address) {
+  const bool is_parameter = memory.written == nullptr;
+  if (is_parameter || (memory.allocation != nullptr && memory.allocation->is_constant))
+      [[unlikely]] {
+    warp.stop(FindingKind::kOutOfBounds, op, lanes,
+              fmt::format("it writes at {:#x} to {}, which are constant memory", address,
+                          is_parameter ? "the kernel's parameters" : ".const variables"),
+              std::nullopt, is_parameter ? 0 : address);
+  }
+}
+
 MemorySpace take_shared_space(Decoder& decoder) {
   return decoder.take("shared::cluster")                         ? MemorySpace::kClusterShared
          : decoder.take("shared") || decoder.take("shared::cta") ? MemorySpace::kShared
@@ -211,11 +223,6 @@ struct LoadOrStore {
   [[nodiscard]] std::size_t bytes() const { return element_bytes() * count; }
 };
 
-std::uint64_t sign_extend(std::uint64_t value, int bits) {
-  const auto unused = static_cast<unsigned>(64 - bits);
-  return static_cast<std::uint64_t>(static_cast<std::int64_t>(value << unused) >> unused);
-}
-
 // Loads an element with a load of its own size: a memcpy of variable size followed by an 8-byte
 // load would stall store forwarding.
 std::uint64_t load_element(const std::byte* from, std::size_t bytes) {
@@ -271,7 +278,7 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
     for (std::size_t i = 0; i < access.count; ++i) {
       const std::uint64_t value = load_element(memory.bytes + i * element, element);
       values.at(i).lanes[lane] =
-          access.extends_sign ? sign_extend(value, access.element_bits) : value;
+          access.extends_sign ? extend_bits(value, access.element_bits, true) : value;
       if (is_all_written || memory.is_written(i * element, element)) {
         valid.at(i) |= lane_bit(lane);
       } else if (op.list[i] != kNoSlot && element <= 8) [[unlikely]] {
@@ -344,7 +351,7 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
   std::array<Memory, kLanes> places;
   for_each_lane(lanes, [&](int lane) {
     const std::uint64_t address = address_of(warp, access.address, lane);
-    const Memory memory = resolve(warp, op, lane, access.space, address, bytes);
+    const Memory memory = resolve_written(warp, op, lane, access.space, address, bytes);
     accesses.add(memory, bytes);
     lane_accesses.check(lane, memory, bytes, true);
     places.at(static_cast<std::size_t>(lane)) = memory;

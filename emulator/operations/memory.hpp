@@ -25,8 +25,8 @@ enum class MemorySpace : std::uint8_t {
 /// Host memory of bytes that a lane accesses.
 struct Memory {
   std::byte* bytes = nullptr;
-  std::uint8_t* written = nullptr;  // initialisation flag per byte; null: all bytes are initialised
-  Block* block = nullptr;           // the block, for shared memory
+  std::uint8_t* written = nullptr;   // initialisation flag per byte; null: the bytes are parameters
+  Block* block = nullptr;            // the block, for shared memory
   Allocation* allocation = nullptr;  // the allocation, for global memory
 
   [[nodiscard]] bool is_written(std::size_t first, std::size_t count) const {
@@ -56,6 +56,19 @@ Memory resolve(Warp& warp, const Op& op, int lane, MemorySpace space, std::uint6
 /// Resolves bytes at an address of any alignment.
 Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
                          std::uint64_t address, std::size_t bytes);
+
+/// Ends the run with a finding if the bytes at this address are the kernel's parameters or a .const
+/// variable, which no lane may write.
+void require_writable(const Warp& warp, const Op& op, Lanes lanes, const Memory& memory,
+                      std::uint64_t address);
+
+/// Resolves bytes that the lane writes.
+inline Memory resolve_written(Warp& warp, const Op& op, int lane, MemorySpace space,
+                              std::uint64_t address, std::size_t bytes) {
+  const Memory memory = resolve(warp, op, lane, space, address, bytes);
+  require_writable(warp, op, lane_bit(lane), memory, address);
+  return memory;
+}
 
 /// Takes .shared, .shared::cta or .shared::cluster; returns kGeneric if none is present.
 MemorySpace take_shared_space(Decoder& decoder);

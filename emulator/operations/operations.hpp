@@ -36,6 +36,9 @@ std::span<const Operation> stack_operations();
 std::span<const Operation> hint_operations();
 std::span<const Operation> system_operations();
 
+/// Code of hints and of other operations that change nothing here.
+Outcome run_nothing(Warp& warp, const Op& op, Lanes lanes);
+
 /// Finds the row of a mnemonic; null if there is none.
 const Operation* find_operation(std::string_view mnemonic);
 

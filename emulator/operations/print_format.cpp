@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <vector>
 
+#include <locale.h>
+
 namespace emu {
 namespace {
 
@@ -19,6 +21,22 @@ struct Conversion {
   std::int64_t precision = -1;  // -1: not given
   std::string_view length{};
   char type = '\0';
+};
+
+// The locale of the thread is that of C, as it is on a GPU, whatever the program has set.
+class PlainLocale {
+ public:
+  PlainLocale() : previous_(uselocale(plain())) {}
+  ~PlainLocale() { uselocale(previous_); }
+  PlainLocale(const PlainLocale&) = delete;
+  PlainLocale& operator=(const PlainLocale&) = delete;
+
+ private:
+  static locale_t plain() {
+    static const locale_t kPlain = newlocale(LC_ALL_MASK, "C", nullptr);
+    return kPlain;
+  }
+  locale_t previous_;
 };
 
 // Formats one value by the C library; `length` is that of the value's type there.
@@ -183,6 +201,7 @@ class Formatter {
 std::string format_print(std::string_view format, const PrintSource& source, std::size_t max_bytes,
                          int& count) {
   count = 0;
+  const PlainLocale locale;
   return Formatter(format, source).run(max_bytes, count);
 }
 

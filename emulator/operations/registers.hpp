@@ -29,6 +29,14 @@ Vec<T> narrow_to(const Vec<std::uint64_t>& values) {
   return narrow;
 }
 
+/// Returns the value of the low bits, sign-extended if `has_sign`.
+inline std::uint64_t extend_bits(std::uint64_t value, int bits, bool has_sign) {
+  const int unused = 64 - bits;
+  const std::uint64_t high = value << static_cast<unsigned>(unused);
+  return has_sign ? static_cast<std::uint64_t>(static_cast<std::int64_t>(high) >> unused)
+                  : high >> static_cast<unsigned>(unused);
+}
+
 /// Reads a value that must be the same in all lanes; ends the run with a finding of this kind if it
 /// is not.
 template <typename T = std::uint32_t>

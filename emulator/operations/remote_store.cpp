@@ -65,7 +65,8 @@ class RemoteStore : public AsyncWork {
       memory_.set_written(i * element, element, is_result_valid);
     }
     Mbarrier& mbarrier = find_mbarrier(warp(), op(), lane_, MemorySpace::kClusterShared, mbarrier_);
-    warp().require(mbarrier.complete_bytes(static_cast<std::uint32_t>(access.bytes())),
+    mbarrier.counter = {&warp(), &op(), lanes()};
+    warp().require(mbarrier.complete_copy(static_cast<std::uint32_t>(access.bytes())),
                    FindingKind::kBarrierMisuse, op(), lanes());
     return true;
   }
@@ -97,8 +98,9 @@ Outcome run_remote_store(Warp& warp, const Op& op, Lanes lanes) {
                 fmt::format("the mbarrier {:#x} is in another block than the destination {:#x}",
                             mbarrier, address));
     }
-    const Mbarrier& counter = find_mbarrier(warp, op, lane, MemorySpace::kClusterShared, mbarrier);
+    Mbarrier& counter = find_mbarrier(warp, op, lane, MemorySpace::kClusterShared, mbarrier);
     require_initialized(warp, op, lane_bit(lane), counter, false);
+    counter.begin_copy(access.bytes());
     AsyncAccesses accesses(warp, op, lane_bit(lane), counter);
     if (access.reduction != nullptr) {
       accesses.make_strong();

@@ -203,8 +203,16 @@ void for_each_global_part(const BulkCopy& copy, Use&& use) {
   }
 }
 
+std::size_t bytes_of_pieces(const BulkCopy& copy) {
+  std::size_t bytes = 0;
+  for (const CopyPiece& piece : copy.pieces) {
+    bytes += piece.bytes;
+  }
+  return bytes;
+}
+
 void check_load(const BulkCopy& copy, const std::vector<BulkTarget>& targets,
-                const std::vector<const Mbarrier*>& mbarriers) {
+                const std::vector<Mbarrier*>& mbarriers) {
   for (std::size_t i = 0; i < targets.size(); ++i) {
     AsyncAccesses accesses(copy.warp, copy.op, lane_bit(copy.lane), *mbarriers[i]);
     if (copy.reduces()) {
@@ -275,10 +283,10 @@ void start_load(Warp& warp, const Op& op, int lane) {
   // A multicast writes to the same offset in each block, whichever block the addresses name.
   const std::vector<BulkTarget> targets =
       load_targets(warp, op, lane, shared, static_cast<std::uint32_t>(mbarrier >> kRankShift));
-  std::vector<const Mbarrier*> mbarriers;
+  std::vector<Mbarrier*> mbarriers;
   for (const BulkTarget& target : targets) {
     const std::uint64_t base = std::uint64_t{target.mbarrier_rank} << kRankShift;
-    const Mbarrier& counter =
+    Mbarrier& counter =
         find_mbarrier(warp, op, lane, MemorySpace::kClusterShared, base | mbarrier_offset);
     // Plain copies of a block alone run with a barrier behind the initialisation, as libcu++ has
     // it.
@@ -291,6 +299,9 @@ void start_load(Warp& warp, const Op& op, int lane) {
     check_load(copy, targets, mbarriers);
   }
   if (!copy.pieces.empty()) {
+    for (Mbarrier* const mbarrier : mbarriers) {
+      mbarrier->begin_copy(bytes_of_pieces(copy));
+    }
     warp.block().cluster().start(
         std::make_unique<BulkLoad>(std::move(copy), targets, mbarrier_offset));
   }
@@ -307,6 +318,10 @@ void start_store(Warp& warp, const Op& op, int lane) {
   if (copy.pieces.empty()) {
     return;
   }
+  for_each_global_part(copy, [&](const Memory& memory, std::size_t /*bytes*/) {
+    const auto offset = static_cast<std::uint64_t>(memory.bytes - memory.allocation->bytes.data());
+    require_writable(warp, op, lane_bit(lane), memory, memory.allocation->address + offset);
+  });
   if (warp.races() != nullptr) {
     check_store(copy);
   }
@@ -372,10 +387,6 @@ void take_reduction(Decoder& decoder, bool is_tensor, BulkTransfer& transfer) {
       atomic_code(transfer.type, transfer.operation, is_half(transfer.type)).global == nullptr) {
     decoder.fail("unsupported reduction");
   }
-}
-
-Outcome run_nothing(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
-  return Outcome::kDone;
 }
 
 // Decodes a prefetch, a hint without effect; its operands are not checked.

@@ -9,6 +9,7 @@
 #include "emulator/operations/exact_number.hpp"
 #include "emulator/operations/lane_wise.hpp"
 #include "emulator/operations/operations.hpp"
+#include "emulator/operations/registers.hpp"
 
 namespace emu {
 namespace {
@@ -71,9 +72,7 @@ struct Part {
   std::uint8_t bits = 32;
 
   [[nodiscard]] std::int64_t extract(std::uint32_t word, bool is_signed) const {
-    const std::uint32_t high = word << (32U - bits - place);
-    return is_signed ? static_cast<std::int64_t>(static_cast<std::int32_t>(high) >> (32 - bits))
-                     : static_cast<std::int64_t>(high >> (32U - bits));
+    return static_cast<std::int64_t>(extend_bits(word >> place, bits, is_signed));
   }
   [[nodiscard]] std::uint32_t mask() const {
     return static_cast<std::uint32_t>((std::uint64_t{1} << bits) - 1) << place;

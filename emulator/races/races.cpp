@@ -153,9 +153,8 @@ Access ClusterRaces::settled_access(Actor warp, std::uint32_t operation) const {
   return view(warp, operation).access;
 }
 
-void ClusterRaces::release_copies(Actor warp, MbarrierSync& mbarrier) {
-  mbarrier.sync_point.released.generic.raise(channel(warp, GroupKind::kCopy),
-                                             committed(warp, GroupKind::kCopy) + 1);
+void ClusterRaces::release_copies(Actor warp, MbarrierSync& mbarrier, std::uint32_t last) {
+  mbarrier.sync_point.released.generic.raise(channel(warp, GroupKind::kCopy), last);
 }
 
 void ClusterRaces::arrive(Actor warp, SyncPoint& sync_point) {

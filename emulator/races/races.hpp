@@ -187,7 +187,7 @@ class ClusterRaces {
                           Scope scope = Scope::kNone) const;
   /// View of a cp.async's write, which happens before no other access until it is settled.
   [[nodiscard]] View copy_view(Actor warp, std::uint32_t operation);
-  /// View of a cp.async's read, in the warp's open group.
+  /// View of a cp.async's read; commit() counts each cp.async like a group of its own.
   [[nodiscard]] View copy_source_view(Actor warp, std::uint32_t operation);
   /// View of an access through the asynchronous proxy, by work that the warp starts now: in its
   /// open group of the kind, or in the current phase of an mbarrier. `is_shared` says whether the
@@ -205,8 +205,8 @@ class ClusterRaces {
             .epoch = mbarrier.phases + 1,
             .origin = pack_origin(operation, warp, false)};
   }
-  /// Releases the end of the reads of a warp's copies at an mbarrier.
-  void release_copies(Actor warp, MbarrierSync& mbarrier);
+  /// Releases the end of the reads of a warp's copies, up to `last`, at an mbarrier.
+  void release_copies(Actor warp, MbarrierSync& mbarrier, std::uint32_t last);
 
   void arrive(Actor warp, SyncPoint& sync_point);
   /// Releases, of the accesses to shared memory since the warp's lanes synchronised, those of these

@@ -2,7 +2,6 @@
 #include "lab/emulation/emulation.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -16,10 +15,11 @@
 #include <fmt/ranges.h>
 
 #include "core/error.hpp"
-#include "core/thread_pool.hpp"
 #include "fovea_emulator/error.hpp"
 #include "fovea_emulator/tensor_map.hpp"
 #include "lab/emulation/findings_order.hpp"
+#include "lab/emulation/memory_place.hpp"
+#include "lab/emulation/schedule_search.hpp"
 
 namespace fovea::emulation {
 namespace {
@@ -232,20 +232,16 @@ int Emulation::max_parallel_runs(const ScheduleOptions& options) const {
 }
 
 std::string Emulation::place_text(std::uint64_t address) const {
-  constexpr std::uint64_t kNear = 4096;  // smaller than the gap between buffers
   for (std::size_t i = 0; i < file_.buffers.size(); ++i) {
     const Buffer& buffer = file_.buffers[i];
-    const std::uint64_t bytes = bytes_of(buffer.type, buffer.shape);
-    const std::uint64_t begin = addresses_[i];
-    if (address >= begin && address - begin < bytes) {
-      return buffer.name + index_text((address - begin) / size_of(buffer.type), buffer.shape);
+    const NamedMemory memory{
+        .begin = addresses_[i], .bytes = bytes_of(buffer.type, buffer.shape), .name = buffer.name};
+    if (memory.contains(address)) {
+      return buffer.name +
+             index_text((address - memory.begin) / size_of(buffer.type), buffer.shape);
     }
-    if (address >= begin + bytes && address - begin - bytes < kNear) {
-      return fmt::format("{} bytes behind the end of {}, which has {} bytes",
-                         address - begin - bytes, buffer.name, bytes);
-    }
-    if (address < begin && begin - address <= kNear) {
-      return fmt::format("{} bytes before the beginning of {}", begin - address, buffer.name);
+    if (std::string text = text_beside(memory, address); !text.empty()) {
+      return text;
     }
   }
   return "";
@@ -285,15 +281,16 @@ Outcome Emulation::run_one(const emu::RunOptions& options) const {
 }
 
 ScheduleReport Emulation::run(const ScheduleOptions& options) const {
-  ScheduleReport report;
+  ScheduleReport report{.ignored_by = std::vector<std::uint64_t>(options.run.ignored.size())};
   std::mutex mutex;
-  // Index of the first schedule that is not clean. All schedules before it are run, so that the
-  // result does not depend on the timing of threads.
-  std::atomic<std::size_t> first = options.count;
+  std::size_t first = options.count;  // number of the first schedule so far that is not clean
   const auto take = [&](std::size_t index, Outcome outcome) {
     const std::scoped_lock lock(mutex);
     ++report.run;
     report.steps += outcome.report.steps;
+    for (std::size_t i = 0; i < outcome.report.ignored_by.size(); ++i) {
+      report.ignored_by[i] += outcome.report.ignored_by[i];
+    }
     const bool is_clean = outcome.is_clean();
     if (!is_clean && index < first) {
       first = index;
@@ -307,16 +304,15 @@ ScheduleReport Emulation::run(const ScheduleOptions& options) const {
       outcome.report.printed.clear();
       report.failed.push_back(std::move(outcome));
     }
+    return is_clean;
   };
-  ThreadPool pool(max_parallel_runs(options));
-  pool.parallel_for(options.count, [&](std::size_t index, int /*worker*/) {
-    if (index > first && !options.all) {
-      return;
-    }
-    emu::RunOptions run = options.run;
-    run.seed = options.first_seed + index;
-    take(index, run_one(run));
-  });
+  search_schedules(
+      {.end = options.count, .all = options.all, .threads = max_parallel_runs(options)},
+      [&](std::size_t index) {
+        emu::RunOptions run = options.run;
+        run.seed = options.first_seed + index;
+        return take(index, run_one(run));
+      });
   std::ranges::sort(report.failed, {}, &Outcome::seed);
   if (!options.all && !report.failed.empty()) {
     report.failed.resize(1);

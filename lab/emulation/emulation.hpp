@@ -50,7 +50,8 @@ struct ScheduleOptions {
 struct ScheduleReport {
   std::uint64_t run =
       0;  // number of schedules that were run; unless `all`, none starts after a failure
-  std::uint64_t steps = 0;        // number of operations that warps executed in these schedules
+  std::uint64_t steps = 0;  // number of operations that warps executed in these schedules
+  std::vector<std::uint64_t> ignored_by{};  // findings left out by each of RunOptions::ignored
   std::vector<Outcome> failed{};  // schedules that are not clean, by seed; at most one unless `all`
   Outcome shown{};  // the schedule whose buffers are written: the first in `failed`, or else the
                     // first of all
@@ -92,6 +93,8 @@ using emu::source_name;
 /// Returns JSON with: kind, message, place, kernel, instruction, line, source, block, warp, lanes,
 /// count; for a race also the `other` access.
 [[nodiscard]] nlohmann::ordered_json to_json(const emu::Finding& finding);
+/// Reads a finding that to_json has made. Throws fovea::Error, with the field, for any other.
+[[nodiscard]] emu::Finding read_finding(const Field& field);
 /// Returns JSON with: kind "mismatch", message, buffer, index, is, wanted, wrong, elements.
 [[nodiscard]] nlohmann::ordered_json to_json(const Mismatch& mismatch);
 /// Returns JSON with: seed, policy, and the findings.

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <filesystem>
 #include <set>
+#include <system_error>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -29,10 +31,21 @@ SourceLine parse_place(std::string_view text) {
   return place;
 }
 
-// Returns the reference of a file: absolute names as file:// with special characters encoded.
+// Returns the reference of a file, with special characters encoded: files below the current folder
+// relative to it, as code hosts want them, and others that are absolute as file://.
 std::string uri_of(const std::string& file) {
-  std::string uri = file.starts_with('/') ? "file://" : "";
-  for (const char c : file) {
+  std::string name = file;
+  if (file.starts_with('/')) {
+    std::error_code error;
+    const std::filesystem::path below =
+        std::filesystem::path(file).lexically_normal().lexically_relative(
+            std::filesystem::current_path(error));
+    if (!below.empty() && *below.begin() != "..") {
+      name = below.native();
+    }
+  }
+  std::string uri = name.starts_with('/') ? "file://" : "";
+  for (const char c : name) {
     const auto byte = static_cast<unsigned char>(c);
     const bool is_plain =
         std::isalnum(byte) != 0 || std::string_view("/-._~").find(c) != std::string_view::npos;
@@ -54,48 +67,50 @@ Json location(const SourceLine& place, const std::string& kernel, const std::str
   return json;
 }
 
-// Whether lines of the PTX lead anywhere: the PTX of a CUDA source is not kept.
-bool has_ptx(const std::string& file) {
-  return !file.ends_with(".cu");
-}
-
 std::string rule_id(std::string_view kind) {
   std::string id(kind);
   std::ranges::replace(id, ' ', '-');
   return id;
 }
 
-std::string message_of(const emu::Finding& finding) {
-  return finding.place.empty()
-             ? fmt::format("{}: {}", finding.instruction, finding.message)
-             : fmt::format("{}: {} ({})", finding.instruction, finding.message, finding.place);
+// Returns the instruction, with its line where the place is no line of the PTX, nor of the source.
+template <typename Access>
+std::string instruction_of(const Access& access, const PtxOrigin& ptx) {
+  return access.source.empty() && !ptx.is_kept
+             ? fmt::format("{} at line {} of the PTX", access.instruction, access.line)
+             : access.instruction;
 }
 
-std::string message_of(const emu::EarlierAccess& other) {
-  return fmt::format("earlier access: {} in warp {} of block {},{},{}", other.instruction,
+std::string message_of(const emu::Finding& finding, const PtxOrigin& ptx) {
+  return fmt::format("{}: {}{}", instruction_of(finding, ptx), finding.message,
+                     finding.place.empty() ? "" : fmt::format(" ({})", finding.place));
+}
+
+std::string message_of(const emu::EarlierAccess& other, const PtxOrigin& ptx) {
+  return fmt::format("earlier access: {} in warp {} of block {},{},{}", instruction_of(other, ptx),
                      other.warp, other.block[0], other.block[1], other.block[2]);
 }
 
-Json result_of(const emu::Finding& finding, const std::string& ptx) {
+Json result_of(const emu::Finding& finding, const PtxOrigin& ptx) {
   const std::vector<SourceLine> places = source_lines(finding.source, ptx, finding.line);
   Json related = Json::array();
   if (finding.other) {
     related.push_back(
         location(source_lines(finding.other->source, ptx, finding.other->line).front(),
-                 finding.other->kernel, message_of(*finding.other)));
+                 finding.other->kernel, message_of(*finding.other, ptx)));
   }
   if (places.size() > 1) {
     related.push_back(location(places[1], finding.kernel, "inlined here"));
   }
-  if (!finding.source.empty() && has_ptx(ptx)) {
-    related.push_back(location({ptx, finding.line}, finding.kernel, "the instruction"));
+  if (!finding.source.empty() && ptx.is_kept) {
+    related.push_back(location({ptx.file, finding.line}, finding.kernel, "the instruction"));
   }
   for (std::size_t i = 0; i < related.size(); ++i) {
     related[i]["id"] = i + 1;
   }
   return {{"ruleId", rule_id(emu::name_of(finding.kind))},
           {"level", "error"},
-          {"message", {{"text", message_of(finding)}}},
+          {"message", {{"text", message_of(finding, ptx)}}},
           {"locations", Json::array({location(places.front(), finding.kernel, "")})},
           {"relatedLocations", std::move(related)},
           {"properties",
@@ -107,19 +122,19 @@ Json result_of(const emu::Finding& finding, const std::string& ptx) {
             {"count", finding.count}}}};
 }
 
-Json result_of(const Mismatch& mismatch, const std::string& ptx) {
+Json result_of(const Mismatch& mismatch, const PtxOrigin& ptx) {
   return {{"ruleId", kMismatch},
           {"level", "error"},
           {"message", {{"text", mismatch.text()}}},
-          {"locations", Json::array({location({ptx, 1}, "", "")})},
+          {"locations", Json::array({location({ptx.file, 1}, "", "")})},
           {"properties", {{"place", mismatch.buffer + mismatch.index}}}};
 }
 
 }  // namespace
 
-std::vector<SourceLine> source_lines(std::string_view source, const std::string& ptx, int line) {
+std::vector<SourceLine> source_lines(std::string_view source, const PtxOrigin& ptx, int line) {
   if (source.empty()) {
-    return {{ptx, line}};
+    return {{ptx.file, ptx.is_kept ? line : 1}};
   }
   const std::size_t inlined = source.find(kInlined);
   std::vector<SourceLine> places = {parse_place(source.substr(0, inlined))};
@@ -131,31 +146,30 @@ std::vector<SourceLine> source_lines(std::string_view source, const std::string&
   return places;
 }
 
-std::vector<std::string> compiler_lines(const emu::Finding& finding, const std::string& ptx) {
+std::vector<std::string> compiler_lines(const emu::Finding& finding, const PtxOrigin& ptx) {
   const std::vector<SourceLine> places = source_lines(finding.source, ptx, finding.line);
-  std::vector<std::string> lines = {fmt::format("{}:{}: error: {} in {} [{}]", places[0].file,
-                                                places[0].line, message_of(finding), finding.kernel,
-                                                rule_id(emu::name_of(finding.kind)))};
+  std::vector<std::string> lines = {
+      fmt::format("{}:{}: error: {} in {} [{}]", places[0].file, places[0].line,
+                  message_of(finding, ptx), finding.kernel, rule_id(emu::name_of(finding.kind)))};
   if (finding.other) {
     const SourceLine other = source_lines(finding.other->source, ptx, finding.other->line).front();
     lines.push_back(
-        fmt::format("{}:{}: note: {}", other.file, other.line, message_of(*finding.other)));
+        fmt::format("{}:{}: note: {}", other.file, other.line, message_of(*finding.other, ptx)));
   }
   if (places.size() > 1) {
     lines.push_back(fmt::format("{}:{}: note: inlined here", places[1].file, places[1].line));
   }
-  if (!finding.source.empty() && has_ptx(ptx)) {
-    lines.push_back(fmt::format("{}:{}: note: the instruction", ptx, finding.line));
+  if (!finding.source.empty() && ptx.is_kept) {
+    lines.push_back(fmt::format("{}:{}: note: the instruction", ptx.file, finding.line));
   }
   return lines;
 }
 
-std::vector<std::string> compiler_lines(const Mismatch& mismatch, const std::string& ptx) {
-  return {fmt::format("{}:1: error: {} [{}]", ptx, mismatch.text(), kMismatch)};
+std::vector<std::string> compiler_lines(const Mismatch& mismatch, const PtxOrigin& ptx) {
+  return {fmt::format("{}:1: error: {} [{}]", ptx.file, mismatch.text(), kMismatch)};
 }
 
-Json sarif_log(std::span<const Outcome> outcomes, const std::filesystem::path& ptx,
-               std::string_view version) {
+Json sarif_log(std::span<const Outcome> outcomes, const PtxOrigin& ptx, std::string_view version) {
   Json results = Json::array();
   std::set<std::string> rules;
   std::set<std::tuple<emu::FindingKind, int, int, std::string>> known_findings;
@@ -169,12 +183,12 @@ Json sarif_log(std::span<const Outcome> outcomes, const std::filesystem::path& p
     for (const emu::Finding& finding : outcome.report.findings) {
       const int other = finding.other ? finding.other->line : 0;
       if (known_findings.emplace(finding.kind, finding.line, other, finding.kernel).second) {
-        add(result_of(finding, ptx.native()), outcome.seed);
+        add(result_of(finding, ptx), outcome.seed);
       }
     }
     for (const Mismatch& mismatch : outcome.mismatches) {
       if (known_buffers.insert(mismatch.buffer).second) {
-        add(result_of(mismatch, ptx.native()), outcome.seed);
+        add(result_of(mismatch, ptx), outcome.seed);
       }
     }
   }

@@ -12,6 +12,7 @@ namespace fovea::emulation {
 constexpr std::uint64_t kMaxNumber = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 40U;  // maximal size of a buffer
 constexpr std::size_t kMaxBuffers = 4096;
+constexpr std::size_t kMaxPtxBytes = std::size_t{256} << 20U;
 constexpr std::size_t kMaxMemory = std::size_t{1} << 30U;  // default of --most-memory
 
 /// Approximate memory budget for a launch file, its kernels and their runs.

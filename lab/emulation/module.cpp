@@ -14,8 +14,6 @@
 namespace fovea::emulation {
 namespace {
 
-constexpr std::size_t kMaxPtxBytes = std::size_t{256} << 20U;
-
 // Returns the name without the types of result and parameters: "ns::saxpy<4>" for "void
 // ns::saxpy<4>(int)".
 std::string without_types(std::string name) {

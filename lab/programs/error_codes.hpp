@@ -30,6 +30,8 @@ enum ErrorCode : int {
   kLaunchTimeout = 702,
   kPeerAccessNotEnabled = 705,
   kAssert = 710,
+  kHostMemoryRegistered = 712,
+  kHostMemoryNotRegistered = 713,
   kIllegalInstruction = 715,
   kMisalignedAddress = 716,
   kLaunchFailure = 719,

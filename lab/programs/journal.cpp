@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -12,9 +13,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "core/error.hpp"
 #include "io/descriptor.hpp"
 #include "io/text.hpp"
 #include "lab/emulation/emulation.hpp"
+#include "lab/emulation/field.hpp"
+#include "lab/emulation/findings_text.hpp"
 
 namespace fovea::programs {
 namespace {
@@ -25,11 +29,15 @@ std::string key_of(const emu::Finding& finding) {
                      finding.other ? finding.other->line : 0);
 }
 
-void tell(const std::string& text) {
+void tell_line(const std::string& text) {
   constexpr std::size_t kMaxCharacters = 4000;  // the report of a deadlock names all warps
-  const std::string line = "fovea: " + io::printable(text, kMaxCharacters) + '\n';
+  const std::string line = io::printable(text, kMaxCharacters) + '\n';
   static_cast<void>(std::fflush(stdout));
   static_cast<void>(std::fwrite(line.data(), 1, line.size(), stderr));
+}
+
+void tell(const std::string& text) {
+  tell_line("fovea: " + text);
 }
 
 }  // namespace
@@ -67,12 +75,30 @@ void Journal::add_finding(const LaunchRecord& launch, const emu::Finding& findin
          {"seed", seed},
          {"finding", emulation::to_json(finding)}});
   if (told_.insert(key).second) {
-    emu::Finding shown = finding;
-    shown.kernel = emulation::plain_name(finding.kernel);
-    if (shown.other) {
-      shown.other->kernel = emulation::plain_name(shown.other->kernel);
+    tell_finding(launch, finding, seed);
+  }
+}
+
+void Journal::tell_finding(const LaunchRecord& launch, const emu::Finding& finding,
+                           std::uint64_t seed) {
+  if (is_gnu_) {
+    for (const std::string& line :
+         emulation::compiler_lines(finding, {.file = program_, .is_kept = false})) {
+      tell_line(line);
     }
-    tell(fmt::format("launch {}, seed {}: {}", launch.number, seed, shown.text()));
+    return;
+  }
+  emu::Finding shown = finding;
+  shown.kernel = emulation::plain_name(finding.kernel);
+  if (shown.other) {
+    shown.other->kernel = emulation::plain_name(shown.other->kernel);
+  }
+  tell(fmt::format("launch {}, seed {}: {}", launch.number, seed, shown.text()));
+}
+
+void Journal::add_ignored(const std::vector<std::uint64_t>& counts) {
+  if (std::ranges::any_of(counts, [](std::uint64_t count) { return count != 0; })) {
+    write({{"event", "ignored"}, {"counts", counts}});
   }
 }
 
@@ -90,48 +116,101 @@ void Journal::add_note(const std::string& text) {
   }
 }
 
-JournalSummary read_journal(const std::filesystem::path& file) {
-  using Json = nlohmann::ordered_json;
-  JournalSummary summary;
-  std::map<std::string, std::size_t> places;         // by key, in `findings`
-  std::map<std::size_t, std::uint64_t> last_launch;  // of each finding
-  std::set<std::uint64_t> accused;
-  std::ifstream lines(file);
-  for (std::string line; std::getline(lines, line);) {
-    const Json json = Json::parse(line, nullptr, false);
-    if (!json.is_object()) {
-      continue;
-    }
-    const std::string event = json.value("event", "");
-    if (event == "launch") {
-      ++summary.launches;
-      summary.chosen_launches += json.value("chosen", false) ? 1 : 0;
-      summary.schedules += json.value("schedules", std::uint64_t{0});
-      summary.operations += json.value("operations", std::uint64_t{0});
-      summary.seconds += json.value("seconds", 0.0);
-      summary.kernels.insert(json.value("kernel", ""));
-    } else if (event == "finding") {
-      const auto [place, is_new] = places.emplace(json.value("key", ""), summary.findings.size());
-      if (is_new) {
-        summary.findings.push_back(json.value("finding", Json::object()));
-        summary.findings.back()["launch"] = json.value("launch", std::uint64_t{0});
-        summary.findings.back()["seed"] = json.value("seed", std::uint64_t{0});
-        summary.findings.back()["launches"] = std::uint64_t{0};
-      }
-      const auto launch = json.value("launch", std::uint64_t{0});
-      accused.insert(launch);
-      if (std::exchange(last_launch[place->second], launch) != launch) {
-        Json& launches = summary.findings[place->second]["launches"];
-        launches = launches.get<std::uint64_t>() + 1;
-      }
-    } else if (event == "refusal") {
-      summary.refusals.push_back(json.value("text", ""));
-    } else if (event == "note") {
-      summary.notes.push_back(json.value("text", ""));
+nlohmann::ordered_json to_json(const JournalSummary::Accusation& accusation) {
+  nlohmann::ordered_json json = emulation::to_json(accusation.finding);
+  json["launch"] = accusation.launch;
+  json["seed"] = accusation.seed;
+  json["launches"] = accusation.launches;
+  return json;
+}
+
+namespace {
+
+using emulation::Field;
+
+constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
+
+// Adds up the events of a journal.
+class JournalReader {
+ public:
+  void add(const Field& event) {
+    const std::string& name = event.at("event").text();
+    if (name == "launch") {
+      add_launch(event);
+    } else if (name == "finding") {
+      add_finding(event);
+    } else if (name == "ignored") {
+      add_ignored(event);
+    } else if (name == "refusal") {
+      summary_.refusals.push_back(event.at("text").text());
+    } else if (name == "note") {
+      summary_.notes.push_back(event.at("text").text());
     }
   }
-  summary.accused_launches = accused.size();
-  return summary;
+
+  JournalSummary take() {
+    summary_.accused_launches = accused_.size();
+    return std::move(summary_);
+  }
+
+ private:
+  void add_launch(const Field& event) {
+    ++summary_.launches;
+    summary_.chosen_launches += event.at("chosen").flag() ? 1 : 0;
+    summary_.schedules += event.at("schedules").whole(0, kAny);
+    summary_.operations += event.at("operations").whole(0, kAny);
+    summary_.seconds += event.at("seconds").number();
+    summary_.kernels.insert(event.at("kernel").text());
+  }
+
+  void add_finding(const Field& event) {
+    const std::uint64_t launch = event.at("launch").whole(0, kAny);
+    const auto [place, is_new] = places_.emplace(event.at("key").text(), summary_.findings.size());
+    if (is_new) {
+      summary_.findings.push_back({.finding = emulation::read_finding(event.at("finding")),
+                                   .launch = launch,
+                                   .seed = event.at("seed").whole(0, kAny)});
+    }
+    accused_.insert(launch);
+    if (is_new || last_launch_[place->second] != launch) {
+      last_launch_[place->second] = launch;
+      ++summary_.findings[place->second].launches;
+    }
+  }
+
+  void add_ignored(const Field& event) {
+    const auto counts = event.at("counts").elements();
+    summary_.ignored_by.resize(std::max(summary_.ignored_by.size(), counts.size()));
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      summary_.ignored_by[i] += counts[i].whole(0, kAny);
+    }
+  }
+
+  JournalSummary summary_;
+  std::map<std::string, std::size_t> places_;         // by key, in the findings
+  std::map<std::size_t, std::uint64_t> last_launch_;  // of each finding
+  std::set<std::uint64_t> accused_;
+};
+
+}  // namespace
+
+JournalSummary read_journal(const std::filesystem::path& file) {
+  JournalReader reader;
+  std::ifstream lines(file);
+  std::size_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+    if (json.is_discarded()) {
+      continue;
+    }
+    try {
+      reader.add(Field(json));
+    } catch (const Error& error) {
+      fail("the journal of the program is malformed: line {}: {}", number, error.what());
+    }
+  }
+  return reader.take();
 }
 
 }  // namespace fovea::programs

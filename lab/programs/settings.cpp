@@ -20,7 +20,8 @@ static void to_json(nlohmann::json& json, const IgnoredFinding& ignored) {
 }
 static void from_json(const nlohmann::json& json, IgnoredFinding& ignored) {
   const int kind = json.at("kind").get<int>();
-  ignored.kind = kind < 0 ? std::nullopt : std::optional(static_cast<FindingKind>(kind));
+  ignored.kind =
+      kind < 0 ? std::nullopt : std::optional(static_cast<FindingKind>(std::min(kind, UINT8_MAX)));
   json.at("line").get_to(ignored.line);
   json.at("source").get_to(ignored.source);
 }
@@ -39,6 +40,9 @@ void for_each_field(AnySettings& settings, const Field& field) {
   field("arch", settings.arch);
   field("max_memory", settings.max_memory);
   field("threads", settings.threads);
+  field("all", settings.all);
+  field("gnu", settings.is_gnu);
+  field("program", settings.program);
   auto& run = settings.run;
   field("seed", run.seed);
   field("policy", run.policy);
@@ -57,6 +61,25 @@ void for_each_field(AnySettings& settings, const Field& field) {
   field("max_findings", run.max_findings);
   field("ignored", run.ignored);
   field("max_steps", run.max_steps);
+}
+
+// Checks what the types of the fields leave open.
+void check_ranges(const Settings& settings) {
+  const auto require = [](bool is_right, const char* name) {
+    if (!is_right) {
+      fail("{}: {} has no such value", kSettingsVariable, name);
+    }
+  };
+  const emu::RunOptions& run = settings.run;
+  require(settings.schedules > 0, "schedules");
+  require(settings.threads > 0, "threads");
+  require(settings.arch == 90 || settings.arch == 100, "arch");
+  require(run.policy >= emu::Policy::kFromSeed && run.policy <= emu::Policy::kStarve, "policy");
+  require(run.resident_blocks > 0, "resident_blocks");
+  require(run.max_findings > 0, "max_findings");
+  for (const emu::IgnoredFinding& ignored : run.ignored) {
+    require(!ignored.kind.has_value() || *ignored.kind <= emu::FindingKind::kAssertion, "ignored");
+  }
 }
 
 }  // namespace
@@ -85,6 +108,7 @@ Settings settings_from_environment() {
     const nlohmann::json json = nlohmann::json::parse(text);
     for_each_field(settings, [&](const char* name, auto& value) { json.at(name).get_to(value); });
     settings.journal = json.at("journal").get<std::string>();
+    check_ranges(settings);
   } catch (const nlohmann::json::exception& error) {
     fail("{}: {}", kSettingsVariable, error.what());
   }

@@ -22,6 +22,9 @@ struct Settings {
   int arch = 90;  // architecture of the emulated GPU
   std::size_t max_memory = emulation::kMaxMemory;
   int threads = 1;
+  bool all = false;       // goes on behind schedules with findings
+  bool is_gnu = false;    // tells findings as compilers do
+  std::string program{};  // its name, for findings whose source is not known
   emu::RunOptions run{};
   /// File to which the library appends what it does, a JSON object a line.
   std::filesystem::path journal{};

@@ -86,6 +86,19 @@ def test_a_race_names_both_accesses():
     assert "the other access" in str(finding)
 
 
+def test_an_option_that_ignores_nothing_is_a_warning():
+    options = ["--ignore", "lifetime@7", "--ignore", "race"]
+    with pytest.warns(UserWarning, match="^--ignore lifetime@7 left out nothing$") as caught:
+        assert turns("", np.zeros(64, np.uint32), allow=["unwritten-stores"], options=options).is_clean
+    (warning,) = caught
+    assert warning.filename == __file__
+
+
+def test_unknown_options_are_named():
+    with pytest.raises(TypeError, match="unknown options: schedule; expected schedules, seed"):
+        turns("", np.zeros(64, np.uint32), schedule=3)
+
+
 def test_check_raises_the_findings():
     x, y = saxpy_arrays()
     with pytest.raises(emu.FindingsError, match="out of bounds") as caught:

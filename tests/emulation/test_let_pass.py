@@ -1,5 +1,7 @@
 """`fovea emulate`: what it lets pass if asked."""
 
+import json
+
 import pytest
 
 HEAD = """
@@ -321,6 +323,17 @@ def test_findings_are_left_out_by_kind_and_line(emulate):
     for option in (f"race@{line + 1}", "lifetime"):
         assert kinds(emulate(RACE, launch, "--ignore", option, code=1)) == {"race"}
     assert emulate(RACE, launch, "--ignore", "lifetime", "--ignore", "race")["clean"]
+
+
+def test_what_leaves_out_nothing_is_told(run_fovea, tmp_path):
+    (tmp_path / "race.ptx").write_text(RACE)
+    (tmp_path / "launch.json").write_text(json.dumps(RACE_LAUNCH))
+    options = [word for each in ("race", "race@1", "lifetime") for word in ("--ignore", each)]
+    command = ("emulate", "race.ptx", "--launch", "launch.json", *options)
+    done = run_fovea(*command, "--json=report.json", code=1, cwd=tmp_path)
+    assert done.stderr.splitlines() == [f"fovea: --ignore {each} left out nothing" for each in ("race@1", "lifetime")]
+    counts = json.loads((tmp_path / "report.json").read_text())["ignored"]
+    assert counts[0] > 0 and counts[1:] == [0, 0]
 
 
 def test_races_are_listed_before_what_follows_from_them(emulate):

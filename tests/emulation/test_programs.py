@@ -2,7 +2,9 @@
 
 import json
 import pathlib
+import re
 import subprocess
+import sys
 
 import pytest
 
@@ -77,7 +79,7 @@ def test_an_access_out_of_bounds_fails_like_on_a_gpu(run):
     out, errors, report = run("wrong", "1", code=1)
     assert out.splitlines() == ["cudaSuccess", "cudaErrorIllegalAddress", "cudaErrorIllegalAddress"]
     assert report["found"][0]["kind"] == "out of bounds"
-    assert "0 bytes behind the program's allocation 1, which has 1024 bytes" in errors
+    assert "0 bytes behind the end of the program's allocation 1, which has 1024 bytes" in errors
 
 
 @pytest.mark.parametrize(
@@ -93,6 +95,32 @@ def test_wrong_calls_say_what_is_wrong(run, case, printed, told):
     out, errors, report = run("wrong", case)
     assert out.strip() == printed
     assert told in errors and report["notes"]
+
+
+def test_host_memory_is_registered_once(run):
+    out, errors, _ = run("wrong", "13")
+    twice = "cudaErrorHostMemoryAlreadyRegistered"
+    assert out.splitlines() == [
+        "cudaSuccess", twice, "cudaSuccess", "cudaSuccess", "cudaErrorHostMemoryNotRegistered", "cudaSuccess",
+        "cudaErrorInvalidValue", "cudaErrorInvalidValue",
+    ]  # fmt: skip
+    assert "are registered or page-locked already" in errors and "are no memory of the program" in errors
+
+
+def test_a_cooperative_launch_counts_the_blocks_of_clusters(run):
+    out, errors, _ = run("wrong", "14", flags=("-arch=sm_90",), code=None)
+    assert out.splitlines() == ["cudaSuccess", "cudaErrorCooperativeLaunchTooLarge"]
+    assert "a cooperative launch has 34 blocks" in errors
+
+
+def test_what_kernels_print_has_no_decimal_comma(run, tmp_path, monkeypatch):
+    locale = "de_DE.UTF-8"
+    made = subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / locale], capture_output=True)
+    if made.returncode != 0:
+        pytest.skip("there is no locale with a decimal comma here, and localedef does not make one")
+    monkeypatch.setenv("LOCPATH", str(tmp_path))
+    monkeypatch.setenv("LC_ALL", locale)
+    assert run("wrong", "12")[0].splitlines() == ["0,50", "0.25", "cudaSuccess"]
 
 
 def test_an_absent_function_is_named(run):
@@ -178,6 +206,44 @@ def test_ptx_for_another_gpu_is_refused(run):
 
 def test_the_static_runtime_is_refused_with_the_option_that_helps(run):
     assert "-cudart shared" in run("wrong", "8", flags=("-cudart=static", "-arch=sm_90"), code=None)[1]
+
+
+def test_what_ignores_nothing_is_told(run):
+    _, errors, report = run("wrong", "6", options=("--ignore", "race", "--ignore", "lifetime@3"), code=7)
+    assert report["clean"] and report["ignored"][0] > 0
+    assert "--ignore lifetime@3 left out nothing" in errors and "--ignore race left" not in errors
+
+
+@pytest.mark.parametrize("flags", [("-arch=sm_90", "-lineinfo"), ("-arch=sm_90",)])
+def test_findings_are_written_as_those_of_kernels_are(run_fovea, compile_program, nvcc, tmp_path, flags):
+    program = compile_program(nvcc, "wrong", *flags)
+    command = ("emulate", "--format", "gnu", "--sarif", tmp_path / "out.sarif", "--", program, "6")
+    errors = run_fovea(*command, code=1, cwd=SOURCES.parent).stderr
+    (run,) = json.loads((tmp_path / "out.sarif").read_text())["runs"]
+    races = [result for result in run["results"] if result["ruleId"] == "race"]
+    assert races
+    (place,) = races[0]["locations"]
+    where = place["physicalLocation"]
+    if "-lineinfo" in flags:
+        assert re.search(r"^\S*programs/wrong\.cu:\d+: error: .*\[race\]$", errors, re.MULTILINE)
+        assert where["artifactLocation"]["uri"] == "programs/wrong.cu" and where["region"]["startLine"] > 1
+    else:
+        assert f"{program}:1: error: " in errors and "of the PTX" in races[0]["message"]["text"]
+        assert where["artifactLocation"]["uri"] == f"file://{program}" and where["region"]["startLine"] == 1
+
+
+def test_all_schedules_are_run_if_that_is_asked_for(run):
+    options = ("--schedules", "7", "--kernel", "last_wins")
+    assert run("wrong", "6", options=options, code=1)[2]["schedules_run"] < 7
+    assert run("wrong", "6", options=(*options, "--all"), code=1)[2]["schedules_run"] == 7
+
+
+def test_a_journal_that_the_program_has_spoilt(run_fovea):
+    spoil = """import json, os
+journal = json.loads(os.environ["FOVEA_EMULATED_PROGRAM"])["journal"]
+open(journal, "a").write(json.dumps({"event": "launch", "seconds": "long"}) + chr(10))"""
+    message = run_fovea("emulate", "--", sys.executable, "-c", spoil, code=2).stderr
+    assert "the journal of the program is malformed: line 1: " in message and "terminate" not in message
 
 
 def test_usage(run_fovea):

@@ -83,6 +83,20 @@ def test_findings_are_written_as_sarif(run_fovea, files, tmp_path):
     assert json.loads((tmp_path / "out.sarif").read_text())["runs"][0]["results"] == []
 
 
+def test_files_below_the_current_folder_are_relative_in_sarif(run_fovea, files, tmp_path):
+    (tmp_path / "sums.ptx").write_text(SOURCE_LINES.replace("/code/", f"{tmp_path}/x/../"))
+    run_fovea(*files, "--sarif", "out.sarif", code=1, cwd=tmp_path)
+    results = json.loads((tmp_path / "out.sarif").read_text())["runs"][0]["results"]
+    (place,) = next(result for result in results if result["ruleId"] == "race")["locations"]
+    assert place["physicalLocation"]["artifactLocation"]["uri"] == "my%20kernels/sums.cu"
+    (tmp_path / "below").mkdir()
+    above = [word.replace("sums.ptx", "../sums.ptx").replace("launch.json", "../launch.json") for word in files]
+    run_fovea(*above, "--sarif", "out.sarif", code=1, cwd=tmp_path / "below")
+    results = json.loads((tmp_path / "below/out.sarif").read_text())["runs"][0]["results"]
+    (place,) = next(result for result in results if result["ruleId"] == "race")["locations"]
+    assert place["physicalLocation"]["artifactLocation"]["uri"] == f"file://{tmp_path}/x/../my%20kernels/sums.cu"
+
+
 def test_json_has_the_names_of_places_and_kernels(emulate):
     report = emulate(SOURCE_LINES, LAUNCH, code=1)
     race = next(found for found in report["found"][0]["findings"] if found["kind"] == "race")

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -182,6 +183,51 @@ TEST_F(CountedCopiesTest, BetweenBlocks) {
   }
   EXPECT_EQ(kinds(pair("", kBulk, kWaitForAll), 64, 2), Kinds{FindingKind::kNoProxyFence});
   EXPECT_EQ(kinds(pair("", kStore, kWaitForAll), 64, 2), Kinds{}) << last_.text();
+}
+
+// Two loads in a phase that awaits the bytes of both, or fewer.
+TEST_F(CountedCopiesTest, APhaseAwaitsAllBytesOfItsLoads) {
+  const auto loads = [](std::string_view before, std::string_view after) {
+    return kernel(fmt::format(R"(
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 mbarrier.init.shared.b64 [full], 1;
+  @%p1 fence.mbarrier_init.release.cluster;
+  bar.sync 0;
+  mov.u32 %r3, cells;
+  add.u32 %r4, %r3, 128;
+  add.s64 %rd4, %rd1, 128;
+  {}
+  @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 128, [full];
+  @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%rd4], 128, [full];
+  {}
+  {}
+  mad.lo.u32 %r5, %r1, 4, %r3;
+  ld.shared.u32 %r6, [%r5];
+  st.global.u32 [%rd3+1024], %r6;
+  bar.sync 0;
+  @%p1 mbarrier.inval.shared.b64 [full];
+)",
+                              before, after, kWaitForAll),
+                  kVariables);
+  };
+  constexpr std::string_view kAll =
+      "@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 256;";
+  constexpr std::string_view kOne =
+      "@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 128;";
+  // Bytes may come before they are expected, and be expected one after the other.
+  constexpr std::string_view kRest =
+      "@%p1 mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [full], 128;";
+  const std::string later = fmt::format("{}{}", kRest, kOne);
+  EXPECT_EQ(kinds(loads(kAll, ""), 64), Kinds{}) << last_.text();
+  EXPECT_EQ(kinds(loads("", kAll), 64), Kinds{}) << last_.text();
+  EXPECT_EQ(kinds(loads(kRest, kOne), 64), Kinds{}) << last_.text();
+  EXPECT_EQ(kinds(loads("", later), 64), Kinds{}) << last_.text();
+  EXPECT_EQ(result_.at(256 + 63), 63U * 3 + 1);
+  for (const auto& [before, after] : {std::pair(kOne, std::string_view()), {"", kOne}}) {
+    const Kinds found = kinds(loads(before, after), 64);
+    EXPECT_TRUE(found.contains(FindingKind::kBarrierMisuse)) << last_.text();
+    EXPECT_EQ(clean_, 0U);
+  }
 }
 
 TEST_F(CountedCopiesTest, ReductionsIntoGlobalMemory) {

@@ -52,6 +52,18 @@ TEST(DeviceMemory, LiesWhereTheCallerWantsIt) {
   EXPECT_THROW((void)device.view(kAddress + 60, 5), Error);
 }
 
+TEST(DeviceMemory, IsAllocatedBesideWhatLiesWhereTheCallerWantsIt) {
+  Device device;
+  const std::uint64_t first = device.allocate(64);
+  const std::uint64_t taken = first + 10'000;
+  device.allocate_at(taken, 50'000);
+  device.allocate_at(taken + 50'000, 100);
+  const std::uint64_t second = device.allocate(8192);
+  EXPECT_GE(second, taken + 50'100);
+  EXPECT_EQ(device.view(second, 8192).size(), 8192U);
+  EXPECT_GE(device.allocate(8), second + 8192);
+}
+
 TEST(DeviceMemory, CopiesWithinTheDeviceKeepWhatNothingWrote) {
   Device device;
   const KernelHandle kernel = device.load(kModule).front();

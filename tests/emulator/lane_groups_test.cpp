@@ -139,8 +139,13 @@ TEST_F(LaneGroupsTest, LanesThatCannotComeAreFound) {
             FindingKind::kDivergent);
   EXPECT_EQ(finding_of("setp.lt.u32 %p1, %r1, 7; @%p1 bra OUT; bar.warp.sync 0x7F; OUT:"),
             FindingKind::kDivergent);
-  EXPECT_EQ(finding_of("setp.lt.u32 %p1, %r1, 7; @%p1 bra OUT; barrier.sync 0; OUT:", 64),
+  EXPECT_EQ(finding_of("setp.lt.u32 %p1, %r1, 7; @%p1 bra OUT; barrier.sync 0; bra END; "
+                       "OUT: barrier.sync 1; END:",
+                       64),
             FindingKind::kDeadlock);
+  // Lanes that have exited are not awaited at a barrier of the block.
+  after<std::uint32_t>("setp.lt.u32 %p1, %r1, 7; @%p1 bra OUT; barrier.sync 0; OUT:",
+                       std::vector<std::uint32_t>(64), 64);
   EXPECT_EQ(finding_of("bar.warp.sync %r9;"), FindingKind::kUninitialized);
 }
 

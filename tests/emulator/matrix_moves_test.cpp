@@ -133,6 +133,13 @@ TEST_F(MatrixMovesTest, GenericAddress) {
   }
 }
 
+TEST_F(MatrixMovesTest, GenericAddressesAreOfTheBlocksSharedMemory) {
+  for (const std::string_view move : {"ldmatrix.sync.aligned.m8n8.x1.b16 {%r2}, [%rd1];",
+                                      "stmatrix.sync.aligned.m8n8.x1.b16 [%rd1], {%r1};"}) {
+    EXPECT_EQ(finding_of(move), FindingKind::kOutOfBounds);
+  }
+}
+
 TEST_F(MatrixMovesTest, StoresTransposedBytes) {
   std::mt19937 random(4);
   for (const unsigned count : {1U, 2U, 4U}) {

@@ -224,6 +224,16 @@ TEST_F(RaceKernelsTest, CopiesAreThereForAllAfterAWaitAndABarrier) {
   EXPECT_EQ(findings_of(with(source, {kWait}), 64, kStage), kNoFindings);
   EXPECT_EQ(findings_of(with(source, {"cp.async.wait_all;"}), 64, kStage), kNoFindings);
   EXPECT_EQ(findings_of(with(source, {"cp.async.wait_group 1;"}), 64, kStage), kRaces);
+  // Groups of other lanes do not tell of a copy that is in none.
+  const std::string open = shared_kernel(R"(
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 cp.async.ca.shared.global [%r4], [%rd3], 4;
+  @!%p1 cp.async.commit_group;
+  @!%p1 cp.async.wait_group 0;
+  {}
+  st.global.u32 [%rd3], %r1;)");
+  EXPECT_EQ(findings_of(with(open, {"cp.async.wait_all;"}), 32, kStage), kNoFindings);
+  EXPECT_EQ(findings_of(with(open, {""}), 32, kStage), kRaces);
 }
 
 TEST_F(RaceKernelsTest, MatricesAreReadAfterTheyAreWritten) {
@@ -355,6 +365,41 @@ WAIT:
   ld.shared.u32 %r11, [%r10];)");
   EXPECT_EQ(findings_of(with(copied, {kSync}), 32, kStage), kNoFindings);
   EXPECT_EQ(findings_of(with(copied, {""}), 32, kStage), kRaces);
+  // It may not write over what another lane has read or written.
+  const std::string copied_over = shared_kernel(R"(
+  shl.b32 %r9, %r1, 2;
+  add.u32 %r9, %r9, %r2;
+  xor.b32 %r10, %r9, {};
+  {}
+  {}
+  cp.async.ca.shared.global [%r9], [%rd1], 4;
+  cp.async.wait_all;)");
+  for (const std::string_view access :
+       {"ld.shared.u32 %r11, [%r10];", "st.shared.u32 [%r10], 1;"}) {
+    EXPECT_EQ(findings_of(with(copied_over, {"4", access, kSync}), 32, kStage), kNoFindings);
+    EXPECT_EQ(findings_of(with(copied_over, {"0", access, ""}), 32, kStage), kNoFindings);
+    EXPECT_EQ(findings_of(with(copied_over, {"4", access, ""}), 32, kStage), kRaces);
+  }
+}
+
+// Lanes store to matrices, each row of which several lanes write.
+TEST_F(RaceKernelsTest, LanesNeedABarrierBeforeMatricesAreStored) {
+  const std::string text = shared_kernel(R"(
+  shl.b32 %r9, %r1, {};
+  add.u32 %r9, %r9, %r2;
+  shl.b32 %r10, %r1, 4;
+  add.u32 %r10, %r10, %r2;
+  st.shared.u32 [%r9], %r1;
+  {}
+  stmatrix.sync.aligned.m8n8.x1{}.shared.b16 [%r10], {%r1};)");
+  constexpr std::string_view kSync = "bar.warp.sync -1;";
+  for (const std::string_view shape : {"", ".trans"}) {
+    EXPECT_EQ(findings_of(with(text, {"4", kSync, shape}), 32, kStage), kNoFindings);
+    EXPECT_EQ(findings_of(with(text, {"4", "", shape}), 32, kStage), kRaces);
+  }
+  // Without .trans each lane writes the words of its own.
+  EXPECT_EQ(findings_of(with(text, {"2", "", ""}), 32, kStage), kNoFindings);
+  EXPECT_EQ(findings_of(with(text, {"2", "", ".trans"}), 32, kStage), kRaces);
 }
 
 constexpr std::string_view kMailbox =

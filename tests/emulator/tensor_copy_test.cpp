@@ -138,11 +138,9 @@ TEST_F(SmallBoxTest, LoadsKeepWhatIsNoValue) {
 
 // Bytes are counted as they come: a phase that expects too few may end before all are there.
 TEST_F(SmallBoxTest, BytesAreCountedInParts) {
-  EXPECT_EQ(findings_of(load_and_wait("[%r2], [%rd1, {0, 0}], [%r3]", kBytes / 2) +
-                            "ld.shared.u32 %r9, [%r2]; setp.eq.u32 %p3, %r9, 0; @%p3 bra LATE;"
-                            "LATE: bar.warp.sync -1;",
-                        Policy::kUniform),
-            (FindingKinds{FindingKind::kUninitialized, FindingKind::kDeadlock}));
+  EXPECT_EQ(
+      findings_of(load_and_wait("[%r2], [%rd1, {0, 0}], [%r3]", kBytes / 2), Policy::kUniform),
+      (FindingKinds{FindingKind::kBarrierMisuse, FindingKind::kDeadlock}));
 }
 
 // The source is read when the copy gets to it: what another thread writes meanwhile may be copied.
@@ -170,7 +168,7 @@ TEST_F(SmallBoxTest, WrongByteCountsAreFound) {
   EXPECT_NE(last_.text().find("16 bytes awaited"), std::string::npos) << last_.text();
   // Bytes outside of the tensor count as well.
   EXPECT_EQ(findings_of(load_and_wait("[%r2], [%rd1, {0, -4}], [%r3]", kBytes / 2), Policy::kEager),
-            FindingKinds{FindingKind::kDeadlock});
+            (FindingKinds{FindingKind::kBarrierMisuse, FindingKind::kDeadlock}));
   EXPECT_EQ(findings_of(load_and_wait("[%r2], [%rd1, {0, 1000}], [%r3]", 0), Policy::kLazy),
             FindingKinds{FindingKind::kLifetime});
 }

@@ -184,6 +184,11 @@ class Device {
   /// Decodes a kernel, unless it is decoded already. Throws as load() does.
   void decode(const KernelHandle& kernel) const;
 
+  /// Returns the configuration of a launch with the grid in blocks. A launch of a kernel whose
+  /// blocks are clusters (.blocksareclusters) counts clusters, and need not repeat the sizes that
+  /// the kernel has. Throws Error for such a kernel without sizes.
+  [[nodiscard]] static LaunchConfig config_in_blocks(const Launch& launch);
+
   /// Estimates the host memory that the device's memory and modules take, and that the launches
   /// take when they run on a copy of it, without the race detector's records of global memory.
   [[nodiscard]] std::size_t host_bytes() const;

@@ -31,6 +31,8 @@ enum class FindingKind : std::uint8_t {
 
 /// Returns the name of a kind, such as "out of bounds".
 std::string_view name_of(FindingKind kind);
+/// Returns the kind of this name.
+std::optional<FindingKind> kind_called(std::string_view name);
 
 /// Returns the name of a symbol as in the source: "ns::saxpy<4>(int)" for a mangled C++ name, and
 /// any other name as it is.
@@ -97,7 +99,8 @@ struct Report {
   std::uint64_t steps = 0;           // number of operations that warps executed
   std::string printed{};             // text that the kernels have printed, at most 1 MiB
   std::uint64_t ignored = 0;         // number of findings that RunOptions::ignored has left out
-  bool has_ended = false;            // all grids have run to their ends
+  std::vector<std::uint64_t> ignored_by{};  // by each of them; several may leave out the same
+  bool has_ended = false;                   // all grids have run to their ends
 
   [[nodiscard]] bool is_clean() const { return findings.empty(); }
 };

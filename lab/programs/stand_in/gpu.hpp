@@ -134,16 +134,17 @@ class Gpu {
     std::uint64_t number = 0;
     const void* stream = nullptr;
     bool is_searched = false;
-    bool is_cooperative = false;
   };
   using Group = std::vector<Pending>;
 
   Gpu();
+  /// Throws CallError if the grid of a cooperative launch, in blocks, has no room on the GPU.
+  void check_cooperative(Function& function, const emu::LaunchConfig& config);
   void run_pending();
   void run_group(const Group& group);
   /// Runs the schedules of a group behind the first one, each on a copy of the memory.
   void search(const std::vector<emu::Launch>& launches, const emu::RunOptions& options,
-              std::uint64_t count, std::vector<emu::Report>& reports);
+              std::vector<emu::Report>& reports);
   /// Runs the group so that the program goes on with the results, behind all findings that allow
   /// it.
   emu::Report run_for_program(const std::vector<emu::Launch>& launches,

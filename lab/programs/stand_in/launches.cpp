@@ -1,19 +1,21 @@
 // Launches of a program: they wait until a result of theirs is needed, so that grids which may
 // overlap are run together.
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "core/thread_pool.hpp"
+#include "core/error.hpp"
 #include "fovea_emulator/error.hpp"
+#include "io/text.hpp"
 #include "lab/emulation/emulation.hpp"
 #include "lab/emulation/findings_order.hpp"
+#include "lab/emulation/schedule_search.hpp"
 #include "lab/programs/stand_in/gpu.hpp"
 
 namespace fovea::programs {
@@ -66,11 +68,24 @@ std::vector<std::byte> parameters_of(const emu::KernelHandle& kernel,
   return bytes;
 }
 
-std::uint64_t blocks_of(const emu::LaunchConfig& config) {
-  return std::uint64_t{config.grid[0]} * config.grid[1] * config.grid[2];
+std::uint64_t product(const std::array<std::uint32_t, 3>& sizes) {
+  return std::uint64_t{sizes[0]} * sizes[1] * sizes[2];
 }
 
 }  // namespace
+
+void Gpu::check_cooperative(Function& function, const emu::LaunchConfig& config) {
+  const auto threads =
+      static_cast<int>(std::min<std::uint64_t>(product(config.block), GpuLimits::kMaxThreads + 1));
+  const int room =
+      blocks_per_sm(*this, function, threads, config.dynamic_shared_bytes) * GpuLimits::kSms;
+  if (product(config.grid) > static_cast<std::uint64_t>(room)) {
+    throw CallError{kTooLargeCooperativeLaunch,
+                    fmt::format("{}: a cooperative launch has {} blocks, but the emulated GPU has "
+                                "room for {}",
+                                emulation::plain_name(function.name), product(config.grid), room)};
+  }
+}
 
 void Gpu::launch(const LaunchRequest& request) {
   if (failure_ != kSuccess) {
@@ -95,27 +110,17 @@ void Gpu::launch(const LaunchRequest& request) {
   Pending pending{.launch = {.kernel = kernel,
                              .config = request.config,
                              .parameters = parameters_of(kernel, request)},
-                  .stream = request.stream,
-                  .is_cooperative = request.is_cooperative};
+                  .stream = request.stream};
   emu::LaunchConfig& config = pending.launch.config;
   config.is_cooperative = request.is_cooperative;
   if (std::ranges::any_of(kernel_info.cluster, [](std::uint32_t blocks) { return blocks != 0; }) &&
       config.cluster == std::array<std::uint32_t, 3>{1, 1, 1}) {
     config.cluster = kernel_info.cluster;
   }
-  if (request.is_cooperative) {
-    const int threads = static_cast<int>(config.block[0] * config.block[1] * config.block[2]);
-    const int room =
-        blocks_per_sm(*this, function, threads, config.dynamic_shared_bytes) * GpuLimits::kSms;
-    if (blocks_of(config) > static_cast<std::uint64_t>(room)) {
-      throw CallError{
-          kTooLargeCooperativeLaunch,
-          fmt::format("{}: a cooperative launch has {} blocks, but the emulated GPU has "
-                      "room for {}",
-                      name, blocks_of(config), room)};
-    }
-  }
   try {
+    if (request.is_cooperative) {
+      check_cooperative(function, emu::Device::config_in_blocks(pending.launch));
+    }
     static_cast<void>(device_->host_bytes_of_run({&pending.launch, 1}, settings_.run));
   } catch (const emu::Error& error) {
     std::string message = error.what();
@@ -158,20 +163,16 @@ void Gpu::run_pending() {
 void Gpu::run_group(const Group& group) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<emu::Launch> launches;
-  emu::RunOptions options = settings_.run;
+  const emu::RunOptions& options = settings_.run;
   bool is_searched = false;
   for (const Pending& pending : group) {
     launches.push_back(pending.launch);
     is_searched = is_searched || pending.is_searched;
-    if (pending.is_cooperative) {  // all blocks of the grid wait for each other
-      options.resident_blocks = std::max(
-          options.resident_blocks, static_cast<std::uint32_t>(blocks_of(pending.launch.config)));
-    }
   }
   std::vector<emu::Report> reports(1);
   try {
     if (is_searched) {
-      search(launches, options, settings_.schedules, reports);
+      search(launches, options, reports);
     }
     reports.front() = run_for_program(launches, options);
   } catch (const emu::Error& error) {
@@ -197,11 +198,11 @@ void Gpu::run_group(const Group& group) {
     journal_.add(other);
   }
   for (std::size_t i = 0; i < reports.size(); ++i) {
+    journal_.add_ignored(reports[i].ignored_by);
     emulation::put_causes_first(reports[i].findings);
     for (emu::Finding& finding : reports[i].findings) {
-      if (const std::string place = place_text(finding.global);
-          finding.global != 0 && !place.empty()) {
-        finding.message += fmt::format(" ({})", place);
+      if (std::string place = place_text(finding.global); finding.global != 0 && !place.empty()) {
+        finding.place = std::move(place);
       }
       LaunchRecord found = record;
       for (const Pending& pending : group) {
@@ -215,32 +216,27 @@ void Gpu::run_group(const Group& group) {
 }
 
 void Gpu::search(const std::vector<emu::Launch>& launches, const emu::RunOptions& options,
-                 std::uint64_t count, std::vector<emu::Report>& reports) {
+                 std::vector<emu::Report>& reports) {
+  const std::uint64_t count = std::max<std::uint64_t>(settings_.schedules, 1);
   reports.resize(count);
   const std::size_t bytes = device_->host_bytes_of_run(launches, options);
   const std::size_t room =
       std::max<std::size_t>(settings_.max_memory / std::max(bytes, std::size_t{1}), 1);
-  ThreadPool pool(static_cast<int>(std::min(
-      {static_cast<std::size_t>(settings_.threads), room, std::max<std::size_t>(count, 2) - 1})));
-  // The first schedule with findings: all before it are run, so that the result does not depend on
-  // the timing of threads.
-  std::atomic<std::size_t> first = count;
-  pool.parallel_for(count - 1, [&](std::size_t index, int /*worker*/) {
-    const std::size_t schedule = index + 1;  // the first one is the program's
-    if (schedule > first) {
-      return;
-    }
-    emu::RunOptions run = options;
-    run.seed += schedule;
-    emu::Device copy(*device_);
-    reports[schedule] = copy.run(launches, run);
-    if (!reports[schedule].is_clean()) {
-      std::size_t seen = first;
-      while (schedule < seen && !first.compare_exchange_weak(seen, schedule)) {
-      }
-    }
-  });
-  reports.resize(std::min<std::size_t>(count, first + 1));
+  const std::size_t first = emulation::search_schedules(
+      {.begin = 1,  // the first one is the program's
+       .end = count,
+       .all = settings_.all,
+       .threads = static_cast<int>(std::min(static_cast<std::size_t>(settings_.threads), room))},
+      [&](std::size_t schedule) {
+        emu::RunOptions run = options;
+        run.seed += schedule;
+        emu::Device copy(*device_);
+        reports[schedule] = copy.run(launches, run);
+        return reports[schedule].is_clean();
+      });
+  if (!settings_.all) {
+    reports.resize(std::min<std::size_t>(count, first + 1));
+  }
 }
 
 emu::Report Gpu::run_for_program(const std::vector<emu::Launch>& launches,
@@ -269,7 +265,22 @@ int blocks_per_sm(Gpu& gpu, Function& function, int threads, std::size_t dynamic
                                     GpuLimits::kSharedBytesPerSm / shared}));
 }
 
-Gpu::Gpu() : settings_(settings_from_environment()), journal_(settings_.journal) {}
+namespace {
+
+// Ends the process where the settings are malformed: the program could not be told.
+Settings settings_or_exit() {
+  try {
+    return settings_from_environment();
+  } catch (const Error& error) {
+    constexpr int kUsage = 2;
+    static_cast<void>(std::fprintf(stderr, "fovea: %s\n", io::printable(error.what()).c_str()));
+    std::_Exit(kUsage);
+  }
+}
+
+}  // namespace
+
+Gpu::Gpu() : settings_(settings_or_exit()), journal_(settings_) {}
 
 Gpu& Gpu::instance() {
   // Never destroyed: the program's own destructors may still use it.

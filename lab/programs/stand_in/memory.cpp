@@ -1,13 +1,19 @@
 // Memory of the emulated GPU, and the part of it that the host sees as well.
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "fovea_emulator/error.hpp"
+#include "lab/emulation/memory_place.hpp"
 #include "lab/programs/stand_in/calls.hpp"
 
 namespace fovea::programs {
@@ -26,6 +32,22 @@ std::size_t round_up_to_page(std::size_t bytes) {
 
 std::byte* host_pointer(std::uint64_t address) {
   return std::bit_cast<std::byte*>(address);
+}
+
+// Whether the process may read all bytes of the range.
+bool is_mapped(std::uint64_t begin, std::uint64_t end) {
+  std::ifstream maps("/proc/self/maps");  // in ascending order, "1000-3000 rw-p ..."
+  for (std::string line; begin < end && std::getline(maps, line);) {
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    const char* const text_end = line.data() + line.size();
+    const auto low = std::from_chars(line.data(), text_end, first, 16);
+    const auto high = low.ptr == text_end ? low : std::from_chars(low.ptr + 1, text_end, last, 16);
+    if (first <= begin && begin < last && std::string_view(high.ptr, text_end).starts_with(" r")) {
+      begin = last;
+    }
+  }
+  return begin >= end;
 }
 
 }  // namespace
@@ -71,6 +93,21 @@ void* Gpu::allocate_on_host(std::size_t bytes, MemoryKind kind) {
 void Gpu::register_host(void* address, std::size_t bytes) {
   check_room(bytes);
   const auto number = std::bit_cast<std::uint64_t>(address);
+  if (bytes == 0 || bytes > UINT64_MAX - number || !is_mapped(number, number + bytes)) {
+    throw CallError{kInvalidValue,
+                    fmt::format("{} bytes at {:#x} are no memory of the program", bytes, number)};
+  }
+  const auto next = memory_.lower_bound(number + bytes);
+  if (next != memory_.begin()) {
+    const Memory& other = std::prev(next)->second;
+    if (other.is_on_host() && other.bytes > 0 && other.address + other.bytes > number) {
+      throw CallError{
+          kHostMemoryRegistered,
+          fmt::format("of {} bytes at {:#x} some are registered or page-locked already, "
+                      "in {} bytes at {:#x}",
+                      bytes, number, other.bytes, other.address)};
+    }
+  }
   try {
     device_->allocate_at(number, bytes);
   } catch (const emu::Error& error) {
@@ -87,7 +124,7 @@ void Gpu::unregister_host(void* address) {
   const auto number = std::bit_cast<std::uint64_t>(address);
   const auto found = memory_.find(number);
   if (found == memory_.end() || found->second.kind != MemoryKind::kRegistered) {
-    throw CallError{kInvalidValue, "memory is unregistered that is not registered"};
+    throw CallError{kHostMemoryNotRegistered, "memory is unregistered that is not registered"};
   }
   used_bytes_ -= found->second.bytes;
   memory_.erase(found);
@@ -218,23 +255,20 @@ void Gpu::read_device_changes() {
 }
 
 std::string Gpu::place_text(std::uint64_t address) const {
-  constexpr std::uint64_t kNear = 4096;  // smaller than the gap between allocations
   const auto after = memory_.upper_bound(address);
   if (after == memory_.begin()) {
     return "";
   }
   const Memory& memory = std::prev(after)->second;
-  const std::uint64_t offset = address - memory.address;
-  if (offset >= memory.bytes + kNear) {
-    return "";
-  }
-  const std::string name = memory.kind == MemoryKind::kVariable
-                               ? std::string("a variable")
-                               : fmt::format("the program's allocation {}", memory.number);
-  return offset < memory.bytes
-             ? fmt::format("byte {} of {}, which has {} bytes", offset, name, memory.bytes)
-             : fmt::format("{} bytes behind {}, which has {} bytes", offset - memory.bytes, name,
-                           memory.bytes);
+  const emulation::NamedMemory named{
+      .begin = memory.address,
+      .bytes = memory.bytes,
+      .name = memory.kind == MemoryKind::kVariable
+                  ? std::string("a variable")
+                  : fmt::format("the program's allocation {}", memory.number)};
+  return named.contains(address) ? fmt::format("byte {} of {}, which has {} bytes",
+                                               address - named.begin, named.name, named.bytes)
+                                 : emulation::text_beside(named, address);
 }
 
 }  // namespace fovea::programs

@@ -17,8 +17,6 @@
 namespace fovea::programs {
 namespace {
 
-constexpr std::size_t kMaxPtxBytes = std::size_t{256} << 20U;
-
 // Description of a fat binary that nvcc puts into the program.
 struct FatbinWrapper {
   static constexpr std::uint32_t kMagic = 0x466243B1;
@@ -65,7 +63,7 @@ std::string choose_ptx(const std::vector<CodeEntry>& entries, int gpu) {
   }
   if (best != nullptr) {
     try {
-      return unpack_ptx(*best, kMaxPtxBytes);
+      return unpack_ptx(*best, emulation::kMaxPtxBytes);
     } catch (const Error& error) {
       throw CallError{kInvalidImage, error.what()};
     }

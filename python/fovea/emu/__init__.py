@@ -20,9 +20,11 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
+import warnings
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from fovea._errors import Error
 from fovea.emu._findings import Access, Finding, FindingsError, Report, finding
@@ -30,11 +32,15 @@ from fovea.emu._launch import Argument, Launch, LaunchFile, Size, TensorMap, out
 from fovea.emu._source import Source, compile
 from fovea.emu._triton import triton_launch
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = [
     "Access",
     "Finding",
     "FindingsError",
     "Launch",
+    "Options",
     "Report",
     "TensorMap",
     "check",
@@ -61,17 +67,28 @@ def _program() -> str:
 
 
 def _emulate(ptx: str, folder: str, options: Sequence[str]) -> dict[str, object]:
-    """Runs `fovea emulate` on the text, and returns its JSON."""
+    """Runs `fovea emulate` on the text, and returns its JSON. What it notes is a warning."""
     file = pathlib.Path(folder, "kernels.ptx")
     file.write_text(ptx)
     done = subprocess.run(
         [_program(), "emulate", str(file), *options, "--json"], capture_output=True, text=True, check=False
     )
+    said = done.stderr.strip().replace(f"{file}: ", "")
     if done.returncode not in (0, _FOUND):
-        message = done.stderr.strip().removeprefix("fovea: ").replace(f"{file}: ", "")
-        raise Error(message or f"the emulator ended with exit code {done.returncode}")
+        raise Error(said.removeprefix("fovea: ") or f"the emulator ended with exit code {done.returncode}")
+    for line in said.splitlines():
+        warnings.warn(line.removeprefix("fovea: "), stacklevel=_caller_level())
     document: dict[str, object] = json.loads(done.stdout)
     return document
+
+
+def _caller_level() -> int:
+    """The `stacklevel` at which `warnings.warn` in the calling function names the first frame beyond this package."""
+    level, frame = 1, sys._getframe(1)
+    ours = ("fovea", "pytest_fovea")
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ours:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def kernels(source: Source, *, arch: str = "sm_90a", flags: Sequence[str] = ()) -> list[str]:
@@ -82,27 +99,58 @@ def kernels(source: Source, *, arch: str = "sm_90a", flags: Sequence[str] = ()) 
     return [kernel["source_name"] for kernel in listed]
 
 
-def run_launches(
-    source: Source,
-    launches: Sequence[Launch],
-    *,
-    schedules: int = 10,
-    seed: int = 0,
-    threads: int = 0,
-    allow: Collection[str] = (),
-    options: Sequence[str] = (),
-    arch: str = "sm_90a",
-    flags: Sequence[str] = (),
-) -> Report:
-    """Runs several launches after one another on the same arrays. Arguments and errors are those of `run`."""
-    ptx = compile(source, arch=arch, flags=flags)
+class Options(TypedDict, total=False):
+    """How `run`, `check` and `run_launches` run kernels: keyword arguments of all three.
+
+    Attributes:
+        schedules: how many run, on all cores; none starts after one with findings (default: 10).
+        seed: of the first schedule; the others have the next numbers (default: 0).
+        threads: how many run at a time; 0, the default: one per CPU.
+        allow: what is to be let pass, by the names of the command's options, such as ["late-stores"].
+        options: further options of `fovea emulate`, such as ["--policy", "lazy"].
+        arch: architecture that nvcc compiles CUDA C++ for (default: "sm_90a").
+        flags: further options of nvcc.
+    """
+
+    schedules: int
+    seed: int
+    threads: int
+    allow: Collection[str]
+    options: Sequence[str]
+    arch: str
+    flags: Sequence[str]
+
+
+_DEFAULTS: Options = {
+    "schedules": 10,
+    "seed": 0,
+    "threads": 0,
+    "allow": (),
+    "options": (),
+    "arch": "sm_90a",
+    "flags": (),
+}
+
+
+def _words(chosen: Options) -> list[str]:
+    """Options of the command."""
+    words = ["--schedules", str(chosen["schedules"]), "--seed", str(chosen["seed"])]
+    words += ["--threads", str(chosen["threads"])] if chosen["threads"] else []
+    return [*words, *(f"--{name}" for name in chosen["allow"]), *chosen["options"]]
+
+
+def run_launches(source: Source, launches: Sequence[Launch], **options: Unpack[Options]) -> Report:
+    """Runs several launches after one another on the same arrays. Options are those of `Options`, errors of `run`."""
+    unknown = options.keys() - _DEFAULTS.keys()
+    if unknown:
+        raise TypeError(f"unknown options: {', '.join(sorted(unknown))}; expected {', '.join(_DEFAULTS)}")
+    chosen: Options = {**_DEFAULTS, **options}
+    ptx = compile(source, arch=chosen["arch"], flags=chosen["flags"])
     with tempfile.TemporaryDirectory(prefix="fovea-") as folder:
         file = LaunchFile(pathlib.Path(folder))
         path = pathlib.Path(folder, "launch.json")
         path.write_text(json.dumps(file.json(launches)))
-        words = ["--launch", str(path), "--schedules", str(schedules), "--seed", str(seed)]
-        words += ["--threads", str(threads)] if threads else []
-        result = _emulate(ptx, folder, [*words, *(f"--{name}" for name in allow), *options])
+        result = _emulate(ptx, folder, ["--launch", str(path), *_words(chosen)])
         file.read_results()
     found = result["found"]
     ran, operations = result["schedules_run"], result["operations"]
@@ -119,13 +167,7 @@ def run(
     *arguments: Argument,
     cluster: Size = 1,
     shared: int = 0,
-    schedules: int = 10,
-    seed: int = 0,
-    threads: int = 0,
-    allow: Collection[str] = (),
-    options: Sequence[str] = (),
-    arch: str = "sm_90a",
-    flags: Sequence[str] = (),
+    **options: Unpack[Options],
 ) -> Report:
     """Runs a kernel in many schedules, each of which has the warps and copies take turns in another order.
 
@@ -141,23 +183,13 @@ def run(
             `pointers` for a pointer to addresses of arrays.
         cluster: number of blocks per cluster.
         shared: bytes of dynamic shared memory.
-        schedules: how many run, on all cores; none starts after one with findings.
-        seed: of the first schedule; the others have the next numbers.
-        threads: how many run at a time; 0: one per CPU.
-        allow: what is to be let pass, by the names of the command's options, such as ["late-stores"].
-        options: further options of `fovea emulate`, such as ["--policy", "lazy"].
-        arch: architecture that nvcc compiles CUDA C++ for.
-        flags: further options of nvcc.
+        **options: `schedules`, `seed` and the others of `Options`.
 
     Raises:
         fovea.Error: the emulator cannot run the kernel, with the line of the PTX; or nvcc fails.
         TypeError, ValueError: an argument is of no type that a kernel takes, or an array is not contiguous.
     """
-    launch = Launch(kernel, grid, block, arguments, cluster, shared)
-    return run_launches(
-        source, [launch], schedules=schedules, seed=seed, threads=threads, allow=allow, options=options, arch=arch,
-        flags=flags,
-    )  # fmt: skip
+    return run_launches(source, [Launch(kernel, grid, block, arguments, cluster, shared)], **options)
 
 
 def check(
@@ -168,19 +200,10 @@ def check(
     *arguments: Argument,
     cluster: Size = 1,
     shared: int = 0,
-    schedules: int = 10,
-    seed: int = 0,
-    threads: int = 0,
-    allow: Collection[str] = (),
-    options: Sequence[str] = (),
-    arch: str = "sm_90a",
-    flags: Sequence[str] = (),
+    **options: Unpack[Options],
 ) -> Report:
     """Runs a kernel as `run` does, and raises FindingsError where something is found."""
-    report = run(
-        source, kernel, grid, block, *arguments, cluster=cluster, shared=shared, schedules=schedules, seed=seed,
-        threads=threads, allow=allow, options=options, arch=arch, flags=flags,
-    )  # fmt: skip
+    report = run(source, kernel, grid, block, *arguments, cluster=cluster, shared=shared, **options)
     if report.findings:
         raise FindingsError(report.findings)
     return report
@@ -190,11 +213,7 @@ def run_triton(
     compiled: Any,
     grid: Size,
     *arguments: Argument,
-    schedules: int = 10,
-    seed: int = 0,
-    threads: int = 0,
-    allow: Collection[str] = (),
-    options: Sequence[str] = (),
+    **options: Unpack[Options],
 ) -> Report:
     """Runs a kernel that Triton has compiled, which needs no GPU. The options are those of `run`.
 
@@ -204,26 +223,17 @@ def run_triton(
         *arguments: one for each parameter that is no `tl.constexpr`: arrays for pointers and tensor descriptors, and
             numbers.
     """
-    return run_launches(
-        compiled.asm["ptx"], [triton_launch(compiled, grid, arguments)], schedules=schedules, seed=seed,
-        threads=threads, allow=allow, options=options,
-    )  # fmt: skip
+    return run_launches(compiled.asm["ptx"], [triton_launch(compiled, grid, arguments)], **options)
 
 
 def check_triton(
     compiled: Any,
     grid: Size,
     *arguments: Argument,
-    schedules: int = 10,
-    seed: int = 0,
-    threads: int = 0,
-    allow: Collection[str] = (),
-    options: Sequence[str] = (),
+    **options: Unpack[Options],
 ) -> Report:
     """Runs a kernel as `run_triton` does, and raises FindingsError where something is found."""
-    report = run_triton(
-        compiled, grid, *arguments, schedules=schedules, seed=seed, threads=threads, allow=allow, options=options
-    )
+    report = run_triton(compiled, grid, *arguments, **options)
     if report.findings:
         raise FindingsError(report.findings)
     return report

@@ -1,5 +1,6 @@
 // What programs do wrong, and what they print: one case a number.
 #include <cassert>
+#include <clocale>
 #include <cstdio>
 #include <cstdlib>
 
@@ -25,6 +26,19 @@ __global__ void last_wins(int* to) {
 __global__ void speak(int count) {
   std::printf("thread %d\n", static_cast<int>(threadIdx.x));
   assert(static_cast<int>(threadIdx.x) < count);
+}
+
+__global__ void tell() {
+  std::printf("%.2f\n", threadIdx.x + 0.25);
+}
+
+// Launches count clusters of two blocks.
+__global__ void __block_size__((256, 1, 1), (2, 1, 1)) pairs(int* to) {
+  to[threadIdx.x] = 1;
+}
+
+void print(cudaError_t error) {
+  std::printf("%s\n", cudaGetErrorName(error));
 }
 
 int main(int, char** argv) {
@@ -75,6 +89,33 @@ int main(int, char** argv) {
       std::printf("before\n");
       speak<<<1, 2>>>(argv[1][1] == '0' ? 2 : 1);
       std::printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
+      break;
+    case 12:  // a locale with a decimal comma
+      if (std::setlocale(LC_ALL, "") == nullptr) {
+        return 9;
+      }
+      std::printf("%.2f\n", 0.5);
+      tell<<<1, 1>>>();
+      print(cudaDeviceSynchronize());
+      break;
+    case 13: {  // memory that is registered twice, or is none
+      char* const bytes = new char[8192]();
+      print(cudaHostRegister(bytes, 4096, 0));
+      print(cudaHostRegister(bytes + 4095, 100, 0));
+      print(cudaHostRegister(bytes + 4096, 100, 0));
+      print(cudaHostUnregister(bytes));
+      print(cudaHostUnregister(bytes));
+      print(cudaHostRegister(bytes + 100, 8, 0));
+      print(cudaHostRegister(bytes, 0, 0));
+      print(cudaHostRegister(reinterpret_cast<void*>(0x7000'0000'0000), 4096, 0));
+      break;
+    }
+    case 14:  // as many blocks as fit at a time, and two more
+      for (const unsigned clusters : {16U, 17U}) {
+        void* arguments[] = {&numbers};
+        print(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(pairs), dim3(clusters), dim3(256),
+                                          arguments, 0, nullptr));
+      }
       break;
     default:
       std::abort();

@@ -70,7 +70,7 @@ ONE = "if (i == 0) { expect(&bar, 256); load(s, x, 256, &bar); }\n"
 HOPPER = {"architecture": "sm_90a"}
 fault("one_thread_waits_for_all", "race", LOADED % (ONE + "{MEND}\ny[i] = s[63 - i];"),
       "if (i == 0) await(&bar, 0); __syncwarp();", "await(&bar, 0);", V[::-1], **HOPPER)  # fmt: skip
-fault("bytes_of_one_of_two_loads", "race", LOADED % (
+fault("bytes_of_one_of_two_loads", "barrier misuse", LOADED % (
     "if (i == 0) { expect(&bar, {MEND}); load(s, x, 128, &bar); load(s + 32, x + 32, 128, &bar); }\n"
     "await(&bar, 0); y[i] = s[63 - i];"), "128", "256", V[::-1], **HOPPER)  # fmt: skip
 fault("load_over_what_was_written", "no proxy fence", LOADED % (
