@@ -21,7 +21,8 @@ constexpr std::size_t kRowBytes = kChunkBytes;
 enum class MatrixLayout : std::uint8_t {
   kRows,              // a register holds four bytes of a row
   kTransposedHalves,  // two elements of 16 bits of a column
-  kTransposedBytes,   // two elements of 8 bits of two columns each, as mma.sync has sums
+  kTransposedBytes,   // four elements of 8 bits of a column, as mma.sync has B
+  kTransposedSums,    // two elements of 8 bits of two columns each, as mma.sync has sums
 };
 // Size of what a register holds of a row.
 constexpr std::size_t piece_bytes(MatrixLayout layout) {
@@ -50,15 +51,17 @@ struct Place {
 
 // Place of a piece of a register.
 template <MatrixLayout kLayout>
-Place place_of(const MatrixMove& move, std::size_t lane, std::size_t number, std::size_t piece) {
+Place place_of(std::size_t lane, [[maybe_unused]] std::size_t number, std::size_t piece) {
   const std::size_t group = lane / 4;
   const std::size_t member = lane % 4;
   if constexpr (kLayout == MatrixLayout::kRows) {
     return {group, member * 4};
   } else if constexpr (kLayout == MatrixLayout::kTransposedHalves) {
     return {member * 2 + piece, group * 2};
+  } else if constexpr (kLayout == MatrixLayout::kTransposedBytes) {
+    return {member * 4 + piece, group + number * 8};
   } else {
-    return {member * 2 * move.registers() + number * 2 + piece % 2, group + piece / 2 * 8};
+    return {member * 2 + piece % 2, group + piece / 2 * 8};
   }
 }
 
@@ -117,7 +120,7 @@ Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       std::uint32_t is_written = 0;
       for (std::size_t piece = 0; piece < 4 / kSize; ++piece) {
-        const auto [row, byte] = place_of<kLayout>(move, lane, i % move.registers(), piece);
+        const auto [row, byte] = place_of<kLayout>(lane, i % move.registers(), piece);
         const std::size_t shift = piece * kSize;
         std::memcpy(reinterpret_cast<std::byte*>(&d.lanes[lane]) + shift, &matrix[row].bytes[byte],
                     kSize);
@@ -150,7 +153,7 @@ Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
     }
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       for (std::size_t piece = 0; piece < 4 / kSize; ++piece) {
-        const auto [row, byte] = place_of<kLayout>(move, lane, 0, piece);
+        const auto [row, byte] = place_of<kLayout>(lane, 0, piece);
         const std::uint32_t value = a.lanes[lane] >> (8 * kSize * piece);
         std::memcpy(rows.at(row).bytes + byte, &value, kSize);
         rows.at(row).set_written(byte, kSize, (valid >> lane & 1U) != 0);
@@ -223,7 +226,7 @@ void decode_stmatrix(Decoder& decoder) {
   if (decoder.take("m16n8")) {
     decoder.require("trans");
     decoder.require("b8");
-    code = &run_stmatrix<MatrixLayout::kTransposedBytes>;
+    code = &run_stmatrix<MatrixLayout::kTransposedSums>;
   } else {
     decoder.require("m8n8");
     decoder.require("b16");
