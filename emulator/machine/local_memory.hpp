@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "emulator/program/lanes.hpp"
@@ -25,6 +27,16 @@ class LocalMemory {
   }
   [[nodiscard]] std::uint8_t* written(int lane, std::uint64_t address) {
     return is_written_.data() + index(lane, address);
+  }
+
+  /// The address of a byte that byte() has returned; nothing if it is not in the lane's memory.
+  [[nodiscard]] std::optional<std::uint64_t> address_of(int lane, const std::byte* byte) const {
+    const std::byte* const first = bytes_.data() + index(lane, 0);
+    const std::byte* const end = first + top(lane);
+    const std::less<> is_before;
+    return is_before(byte, first) || !is_before(byte, end)
+               ? std::nullopt
+               : std::optional(static_cast<std::uint64_t>(byte - first));
   }
 
   [[nodiscard]] std::size_t top(int lane) const { return tops_[static_cast<std::size_t>(lane)]; }

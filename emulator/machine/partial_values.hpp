@@ -1,6 +1,7 @@
-// Registers of which some bytes were written and others not, as a load of a word finds them at the
-// end of a tile. A register counts as initialised as a whole or not at all, so that this is kept
-// beside it, for the instructions that take the bytes apart.
+// Registers and bytes of local memory of which some bits were written and others not, as a load of
+// a word finds them at the end of a tile, and as unoptimised code sets one bit field after the
+// other. A register or byte counts as initialised as a whole or not at all, so that this is kept
+// beside it, for the instructions that take bits apart or put them together.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +12,25 @@
 
 namespace emu {
 
-class PartialValues {
+/// Written bits of values at places, each of a lane: registers, or addresses.
+template <typename Place>
+class PartialPlaces {
  public:
   /// Keeps which bits of a lane's value were written.
-  void keep(Slot slot, int lane, std::uint64_t value, std::uint64_t written_bits) {
-    values_[{slot, lane}] = {value, written_bits};
+  void keep(Place place, int lane, std::uint64_t value, std::uint64_t written_bits) {
+    if (written_bits != 0) {
+      values_[{place, lane}] = {value, written_bits};
+    } else if (!values_.empty()) {
+      values_.erase({place, lane});
+    }
   }
   /// Returns the written bits of the lane's value, which is not initialised as a whole; 0 if the
-  /// register has another value by now.
-  [[nodiscard]] std::uint64_t written_bits(Slot slot, int lane, std::uint64_t value) const {
+  /// place has another value by now.
+  [[nodiscard]] std::uint64_t written_bits(Place place, int lane, std::uint64_t value) const {
     if (values_.empty()) {
       return 0;
     }
-    const auto entry = values_.find({slot, lane});
+    const auto entry = values_.find({place, lane});
     return entry != values_.end() && entry->second.value == value ? entry->second.written_bits : 0;
   }
 
@@ -32,7 +39,10 @@ class PartialValues {
     std::uint64_t value = 0;
     std::uint64_t written_bits = 0;
   };
-  std::map<std::pair<Slot, int>, Value> values_;
+  std::map<std::pair<Place, int>, Value> values_;
 };
+
+using PartialValues = PartialPlaces<Slot>;
+using PartialBytes = PartialPlaces<std::uint64_t>;
 
 }  // namespace emu

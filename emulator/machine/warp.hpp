@@ -287,6 +287,7 @@ class Warp {
   MatrixProducts products{};
   /// Registers of which some bytes are initialised.
   PartialValues partial_values{};
+  PartialBytes partial_bytes{};  // of local memory
   /// Priority under Policy::kPriorities.
   std::uint64_t priority = 0;
 

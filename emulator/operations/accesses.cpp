@@ -262,7 +262,7 @@ void AsyncAccesses::access_shared(Block& block, bool is_write, std::uint32_t off
   if (warp_.races() == nullptr) {
     return;
   }
-  if (std::has_single_bit(lanes_) && &block == &warp_.block()) {
+  if (is_one_lane(lanes_) && &block == &warp_.block()) {
     check_lane(warp_, op_, std::countr_zero(lanes_), is_write, offset, bytes);
   }
   check_shared(warp_, op_, lanes_, shared_, is_write, block, offset, bytes);

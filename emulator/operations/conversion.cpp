@@ -119,12 +119,30 @@ struct Conversion {
 // Conversion between integers that wraps around, and a copy of binary64.
 Outcome run_integer(Warp& warp, const Op& op, Lanes lanes) {
   const auto& [from, to, result, rounds_whole] = op.get<Conversion>();
-  Vec<std::uint64_t> values = read_bits(warp, op.slots[1], from.register_bits);
-  for (std::uint64_t& value : values.lanes) {
-    value = extend_bits(value, from.bits, from.is_signed);
-    value = extend_bits(value, to.bits, to.is_signed);
+  const auto convert = [&](std::uint64_t value) {
+    return extend_bits(extend_bits(value, from.bits, from.is_signed), to.bits, to.is_signed);
+  };
+  const Vec<std::uint64_t> sources = read_bits(warp, op.slots[1], from.register_bits);
+  Vec<std::uint64_t> values;
+  for (int i = 0; i < kLanes; ++i) {
+    values.lanes[i] = convert(sources.lanes[i]);
   }
-  write_bits(warp, op.slots[0], to.register_bits, values, lanes, warp.valid(op.slots[1]));
+  const Lanes valid = warp.valid(op.slots[1]);
+  Lanes whole = valid;
+  const Lanes unknown = lanes & ~valid;
+  Vec<std::uint64_t> written;
+  const std::uint64_t mask = ~std::uint64_t{0} >> (64U - static_cast<unsigned>(to.register_bits));
+  // A bit is of none that was not written where the conversion of these is 0.
+  for_each_lane(unknown, [&](int lane) {
+    const std::uint64_t bits =
+        warp.partial_values.written_bits(op.slots[1], lane, sources.lanes[lane]);
+    written.lanes[lane] = bits == 0 ? 0 : ~convert(~bits) & mask;
+    whole |= written.lanes[lane] == mask ? lane_bit(lane) : 0;
+  });
+  write_bits(warp, op.slots[0], to.register_bits, values, lanes, whole);
+  for_each_lane(unknown & ~whole, [&](int lane) {
+    warp.partial_values.keep(op.slots[0], lane, values.lanes[lane] & mask, written.lanes[lane]);
+  });
   return Outcome::kDone;
 }
 

@@ -15,14 +15,16 @@
 
 namespace emu {
 
-/// Whether the result of a lane does not depend on the sources that nothing has written, such as
-/// x & 0 and x ^ x: computes it for many values of these, the same for those of one register.
+/// Returns the bits of a lane's result that do not depend on the sources that nothing has written,
+/// such as all of x & 0 and x ^ x, and the low ones of x << 8: computes it for many values of
+/// these, the same for those of one register.
 template <typename F, typename To, typename... From>
-[[gnu::noinline]] bool is_independent(const Warp& warp, const Op& op, int lane) {
+[[gnu::noinline]] std::uint64_t independent_bits(const Warp& warp, const Op& op, int lane) {
+  using Bits = std::make_unsigned_t<To>;
   constexpr std::size_t kSources = sizeof...(From);
   const auto compute = [&]<std::size_t... kNumbers>(std::index_sequence<kNumbers...>,
                                                     const std::uint64_t* values) {
-    return static_cast<To>(F{}(static_cast<From>(values[kNumbers])...));
+    return static_cast<Bits>(static_cast<To>(F{}(static_cast<From>(values[kNumbers])...)));
   };
   std::array<std::uint64_t, kSources> values{};
   std::array<std::uint64_t, kSources> written{};  // bits that were
@@ -51,19 +53,28 @@ template <typename F, typename To, typename... From>
     }
     return compute(std::make_index_sequence<kSources>(), values.data());
   };
-  const To result = compute_with(0, 0);
-  if (compute_with(~0ULL, ~0ULL) != result) {
-    return false;  // as nearly always
+  constexpr auto kAll = static_cast<Bits>(~Bits{0});
+  const Bits result = compute_with(0, 0);
+  Bits varying = 0;
+  // Whether all bits vary.
+  const auto probe = [&](std::uint64_t odd, std::uint64_t even) {
+    varying |= compute_with(odd, even) ^ result;
+    return varying == kAll;
+  };
+  constexpr std::uint64_t kEven = 0x5555555555555555;
+  if (probe(~0ULL, ~0ULL) || probe(kEven, kEven) || probe(~kEven, ~kEven)) {
+    return 0;  // as nearly always
   }
   std::vector<std::uint64_t> probes = {0,
                                        ~0ULL,
-                                       0x5555555555555555,
-                                       0xAAAAAAAAAAAAAAAA,
+                                       kEven,
+                                       ~kEven,
                                        0x8000800080008000,
                                        0x7FFF7FFF7FFF7FFF,
                                        0x8000000080000000,
                                        0x7FFFFFFF7FFFFFFF,
                                        0x8000000000000000};
+  const std::size_t patterns = probes.size();
   for (std::size_t i = 0; i < kSources; ++i) {
     if (unknown[i] == 0) {
       probes.insert(probes.end(), {values[i], values[i] - 1, values[i] + 1});
@@ -72,11 +83,44 @@ template <typename F, typename To, typename... From>
   for (std::uint64_t small = 1; small <= 64; ++small) {
     probes.push_back(small);
   }
-  return std::ranges::all_of(probes, [&](std::uint64_t odd) {
-    return registers < 2
-               ? compute_with(odd, odd) == result
-               : std::ranges::all_of(
-                     probes, [&](std::uint64_t even) { return compute_with(odd, even) == result; });
+  for (std::size_t i = 0; i < probes.size(); ++i) {
+    if (registers < 2) {
+      if (probe(probes[i], probes[i])) {
+        return 0;
+      }
+      continue;
+    }
+    // Of pairs of unknown values all where nothing varies yet, and else only those of patterns.
+    for (std::size_t j = 0; j < probes.size() && (varying == 0 || std::max(i, j) < patterns); ++j) {
+      if (probe(probes[i], probes[j])) {
+        return 0;
+      }
+    }
+  }
+  return static_cast<Bits>(~varying);
+}
+
+/// Finds which bits of the results of some lanes do not depend on what nothing has written. Returns
+/// the lanes of which it is all, and adds the bits of the others to `bits`.
+template <typename F, typename To, typename... From>
+Lanes independent_lanes(const Warp& warp, const Op& op, Lanes lanes, Vec<std::uint64_t>& bits) {
+  Lanes independent = 0;
+  for_each_lane(lanes, [&](int lane) {
+    bits.lanes[lane] = independent_bits<F, To, From...>(warp, op, lane);
+    const auto all = static_cast<std::make_unsigned_t<To>>(~To{0});
+    independent |= bits.lanes[lane] == all ? lane_bit(lane) : 0;
+  });
+  return independent;
+}
+
+/// Keeps which bits of the lanes' values were written.
+template <typename T>
+void keep_partial(Warp& warp, Slot slot, Lanes lanes, const Vec<T>& values,
+                  const Vec<std::uint64_t>& written_bits) {
+  for_each_lane(lanes, [&](int lane) {
+    warp.partial_values.keep(slot, lane,
+                             static_cast<std::make_unsigned_t<T>>(values.lanes[lane]),
+                             written_bits.lanes[lane]);
   });
 }
 
@@ -93,12 +137,15 @@ Outcome run_lane_wise(Warp& warp, const Op& op, Lanes lanes) {
   };
   const auto run = [&]<std::size_t... kSources>(std::index_sequence<kSources...>) {
     Lanes valid = (warp.valid(op.slots[kSources + 1]) & ...);
-    if constexpr (std::is_integral_v<To> && sizeof...(From) > 1 &&
-                  (std::is_integral_v<From> && ...)) {
+    if constexpr (std::is_integral_v<To> && (std::is_integral_v<From> && ...)) {
       if ((valid & lanes) != lanes) [[unlikely]] {
-        for_each_lane(lanes & ~valid, [&](int lane) {
-          valid |= is_independent<F, To, From...>(warp, op, lane) ? lane_bit(lane) : 0;
-        });
+        Vec<std::uint64_t> bits;
+        const Lanes unknown = lanes & ~valid;
+        valid |= independent_lanes<F, To, From...>(warp, op, unknown, bits);
+        const Vec<To> results = compute(warp.read<From>(op.slots[kSources + 1])...);
+        warp.write(op.slots[0], results, lanes, valid);
+        keep_partial(warp, op.slots[0], unknown & ~valid, results, bits);
+        return;
       }
     }
     warp.write(op.slots[0], compute(warp.read<From>(op.slots[kSources + 1])...), lanes, valid);

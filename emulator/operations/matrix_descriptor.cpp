@@ -2,8 +2,6 @@
 #include "emulator/operations/matrix_descriptor.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 
 #include <fmt/format.h>
 
@@ -15,12 +13,6 @@ constexpr std::uint64_t kReserved = 0x3FF1'C000'C000'C000;
 
 constexpr std::uint32_t field(std::uint64_t bits, unsigned first) {
   return static_cast<std::uint32_t>(bits >> first & 0x3FFFU) << 4U;
-}
-
-// Width of a row of the swizzle's pattern in bytes; the pattern has eight rows.
-constexpr std::uint32_t pattern_width(Swizzle swizzle) {
-  constexpr std::array<std::uint32_t, 4> kWidths = {kChunkBytes, 128, 64, 32};
-  return kWidths.at(static_cast<std::size_t>(swizzle));
 }
 
 }  // namespace
@@ -55,27 +47,6 @@ CheckResult check_matrix(const MatrixDescriptor& descriptor, const MatrixShape& 
         descriptor.start, std::min<std::size_t>(contiguous_bytes, width), width)};
   }
   return {};
-}
-
-std::uint32_t address_of(const MatrixDescriptor& descriptor, const MatrixShape& shape,
-                         std::size_t line, std::size_t k) {
-  // Divisions by the width, a power of two, as shifts: this is called for every 16 bytes.
-  const std::uint32_t width = pattern_width(descriptor.swizzle);
-  const auto shift = static_cast<unsigned>(std::countr_zero(width));
-  // Position in bytes along the contiguous dimension, and index across it.
-  const auto along =
-      static_cast<std::uint32_t>((shape.is_k_major ? k : line) * shape.element_bytes);
-  const auto across = static_cast<std::uint32_t>(shape.is_k_major ? line : k);
-  const std::uint32_t row_piece = along >> shift;
-  std::uint32_t offset = (along & (width - 1)) + (across % 8 << shift);
-  if (shape.is_k_major || descriptor.swizzle != Swizzle::kNone) {
-    offset += row_piece * descriptor.leading + across / 8 * descriptor.stride;
-  } else {
-    offset += row_piece * descriptor.stride + across / 8 * descriptor.leading;
-  }
-  const std::uint32_t address = descriptor.start + offset;
-  const std::uint32_t row = (address >> 7U) - descriptor.base_offset;
-  return address ^ (row & (width / kChunkBytes - 1)) << 4U;
 }
 
 }  // namespace emu

@@ -24,7 +24,8 @@ constexpr std::size_t kRowBytes = kChunkBytes;
 enum class MatrixLayout : std::uint8_t {
   kRows,              // a register holds four bytes of a row
   kTransposedHalves,  // two elements of 16 bits of a column
-  kTransposedBytes,   // two elements of 8 bits of two columns each, as mma.sync has sums
+  kTransposedBytes,   // four elements of 8 bits of a column, as mma.sync has B
+  kTransposedSums,    // two elements of 8 bits of two columns each, as mma.sync has sums
 };
 // Size of what a register holds of a row.
 constexpr std::size_t piece_bytes(MatrixLayout layout) {
@@ -53,15 +54,17 @@ struct Place {
 
 // Place of a piece of a register.
 template <MatrixLayout kLayout>
-Place place_of(const MatrixMove& move, std::size_t lane, std::size_t number, std::size_t piece) {
+Place place_of(std::size_t lane, [[maybe_unused]] std::size_t number, std::size_t piece) {
   const std::size_t group = lane / 4;
   const std::size_t member = lane % 4;
   if constexpr (kLayout == MatrixLayout::kRows) {
     return {group, member * 4};
   } else if constexpr (kLayout == MatrixLayout::kTransposedHalves) {
     return {member * 2 + piece, group * 2};
+  } else if constexpr (kLayout == MatrixLayout::kTransposedBytes) {
+    return {member * 4 + piece, group + number * 8};
   } else {
-    return {member * 2 * move.registers() + number * 2 + piece % 2, group + piece / 2 * 8};
+    return {member * 2 + piece % 2, group + piece / 2 * 8};
   }
 }
 
@@ -127,7 +130,7 @@ Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       std::uint32_t is_written = 0;
       for (std::size_t piece = 0; piece < 4 / kSize; ++piece) {
-        const auto [row, byte] = place_of<kLayout>(move, lane, i % move.registers(), piece);
+        const auto [row, byte] = place_of<kLayout>(lane, i % move.registers(), piece);
         const std::size_t shift = piece * kSize;
         std::memcpy(reinterpret_cast<std::byte*>(&d.lanes[lane]) + shift, &matrix[row].bytes[byte],
                     kSize);
@@ -147,7 +150,7 @@ template <MatrixLayout kLayout, typename Use>
 void for_each_written(const MatrixMove& move, std::span<const Memory> rows, Use&& use) {
   if constexpr (kLayout == MatrixLayout::kRows) {
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const auto [row, byte] = place_of<kLayout>(move, lane, 0, 0);
+      const auto [row, byte] = place_of<kLayout>(lane, 0, 0);
       Memory word = rows[row];
       word.bytes += byte;
       use(static_cast<int>(lane), word, piece_bytes(kLayout));
@@ -170,7 +173,7 @@ void for_each_piece(const Warp& warp, const Op& op, std::span<const Memory> all_
     const Lanes valid = warp.valid(op.list[matrix]);
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       for (std::size_t piece = 0; piece < 4 / kSize; ++piece) {
-        const auto [row, byte] = place_of<kLayout>(move, lane, 0, piece);
+        const auto [row, byte] = place_of<kLayout>(lane, 0, piece);
         use(all_rows[matrix * move.rows + row], byte, a.lanes[lane] >> (8 * kSize * piece),
             Lanes{1} << lane, (valid >> lane & 1U) != 0);
       }
@@ -235,7 +238,9 @@ Code code_of(MatrixLayout layout) {
   return layout == MatrixLayout::kRows ? kCode.template operator()<MatrixLayout::kRows>()
          : layout == MatrixLayout::kTransposedHalves
              ? kCode.template operator()<MatrixLayout::kTransposedHalves>()
-             : kCode.template operator()<MatrixLayout::kTransposedBytes>();
+         : layout == MatrixLayout::kTransposedBytes
+             ? kCode.template operator()<MatrixLayout::kTransposedBytes>()
+             : kCode.template operator()<MatrixLayout::kTransposedSums>();
 }
 
 // Takes the shape and the type of the elements.
@@ -257,7 +262,9 @@ MatrixLayout take_layout(Decoder& decoder, bool is_load, MatrixMove& move) {
   }
   if (shape == "m16n8") {
     decoder.require("b8");
-  } else if (shape == "m8n16" || !decoder.take("b8")) {
+    return MatrixLayout::kTransposedSums;
+  }
+  if (shape == "m8n16" || !decoder.take("b8")) {
     decoder.require("b8x16");
     move.packed_bits = decoder.take_one_of({"b6x16_p32", "b4x16_p64"}) == "b6x16_p32" ? 6 : 4;
   }

@@ -242,15 +242,35 @@ std::uint64_t load_element(const std::byte* from, std::size_t bytes) {
   }
 }
 
-// Keeps which bits of a loaded element were written, if some were.
-void keep_partial(Warp& warp, const LoadOrStore& access, Slot slot, int lane, std::uint64_t value,
-                  std::uint64_t written_bits) {
-  if (written_bits != 0) {
-    const std::uint64_t mask = ~std::uint64_t{0} >> (64U - access.register_bits);
-    const std::uint64_t extension =
-        access.extends_sign ? 0 : ~(~std::uint64_t{0} >> (64U - access.element_bits));
-    warp.partial_values.keep(slot, lane, value & mask, (written_bits | extension) & mask);
+// Calls use(byte, address) for the bytes of a lane's element in local memory that were not written.
+template <typename Use>
+void for_each_unwritten_local_byte(Warp& warp, int lane, const Memory& memory,
+                                   std::size_t first, std::size_t bytes, Use&& use) {
+  if (const auto address = warp.local().address_of(lane, memory.bytes + first)) {
+    for (std::size_t i = 0; i < bytes; ++i) {
+      if (!memory.is_written(first + i, 1)) {
+        use(i, *address + i);
+      }
+    }
   }
+}
+
+// Keeps which bits of a loaded element were written.
+void keep_partial(Warp& warp, const LoadOrStore& access, Slot slot, int lane, std::uint64_t value,
+                  const Memory& memory, std::size_t first) {
+  const std::size_t bytes = access.element_bytes();
+  std::uint64_t written_bits = memory.written_bits(first, bytes);
+  for_each_unwritten_local_byte(
+      warp, lane, memory, first, bytes, [&](std::size_t i, std::uint64_t address) {
+        written_bits |= warp.partial_bytes.written_bits(address, lane, value >> 8 * i & 0xFF)
+                        << 8 * i;
+      });
+  const std::uint64_t mask = ~std::uint64_t{0} >> (64U - access.register_bits);
+  const std::uint64_t extension =
+      access.extends_sign || written_bits == 0
+          ? 0
+          : ~(~std::uint64_t{0} >> (64U - access.element_bits));
+  warp.partial_values.keep(slot, lane, value & mask, (written_bits | extension) & mask);
 }
 
 template <bool kIsReadOnly, bool kIsStrong = false>
@@ -282,8 +302,8 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
       if (is_all_written || memory.is_written(i * element, element)) {
         valid.at(i) |= lane_bit(lane);
       } else if (op.list[i] != kNoSlot && element <= 8) [[unlikely]] {
-        keep_partial(warp, access, op.list[i], lane, values.at(i).lanes[lane],
-                     memory.written_bits(i * element, element));
+        keep_partial(warp, access, op.list[i], lane, values.at(i).lanes[lane], memory,
+                     i * element);
       }
     }
   });
@@ -325,13 +345,18 @@ void check_overlapping_values(Warp& warp, const Op& op, Lanes lanes,
   }
 }
 
-// Marks the bytes of an element that were written of a value that was not written as a whole.
-void store_partial(const Warp& warp, int lane, const Memory& memory, std::size_t first,
+// Marks the bytes of an element that were written of a value that was not written as a whole, and
+// in local memory the bits of the others.
+void store_partial(Warp& warp, int lane, const Memory& memory, std::size_t first,
                    std::size_t bytes, Slot slot, std::uint64_t value) {
   const std::uint64_t bits = warp.partial_values.written_bits(slot, lane, value);
   for (std::size_t i = 0; i < bytes && bits != 0; ++i) {
     memory.set_written(first + i, 1, (bits >> 8 * i & 0xFF) == 0xFF);
   }
+  for_each_unwritten_local_byte(
+      warp, lane, memory, first, bytes, [&](std::size_t i, std::uint64_t address) {
+        warp.partial_bytes.keep(address, lane, value >> 8 * i & 0xFF, bits >> 8 * i & 0xFF);
+      });
 }
 
 template <bool kIsStrong>

@@ -131,10 +131,10 @@ void add_shared_ranges(std::vector<SharedRange>& to, std::size_t block, std::uin
                        const MatrixShape& shape, Element element) {
   const auto bytes =
       static_cast<std::uint32_t>(kChunkBytes / bytes_of(element) * bits_of(element) / 8);
-  const MatrixDescriptor descriptor = MatrixDescriptor::from_bits(bits);
+  const ElementAddresses addresses(MatrixDescriptor::from_bits(bits), shape);
   std::vector<std::uint32_t> chunks;
   for_each_chunk(shape, shape.lines, [&](std::size_t line, std::size_t k) {
-    chunks.push_back(address_of(descriptor, shape, line, k));
+    chunks.push_back(addresses(line, k));
   });
   std::ranges::sort(chunks);
   const std::size_t first_index = to.size();
@@ -185,13 +185,17 @@ void add_lane_ranges(std::vector<TensorRange>& to, const UmmaProduct& product,
 // Reads `shape.lines` lines from a block's shared memory and appends them.
 void read_shared(Lines& lines, std::span<const std::byte> shared, std::uint64_t bits,
                  const MatrixShape& shape) {
-  const MatrixDescriptor descriptor = MatrixDescriptor::from_bits(bits);
+  const ElementAddresses addresses(MatrixDescriptor::from_bits(bits), shape);
   const std::size_t first = lines.count;
   lines.resize(first + shape.lines);
+  const bool is_whole = shape.is_k_major && bits_of(lines.element) >= 8;
   for_each_chunk(shape, shape.lines, [&](std::size_t line, std::size_t k) {
-    const std::uint32_t address = address_of(descriptor, shape, line, k);
-    put_chunk(lines, first + line, k, shape.is_k_major,
-              shared.subspan(address).first<kChunkBytes>());
+    const auto chunk = shared.subspan(addresses(line, k)).first<kChunkBytes>();
+    if (is_whole) {
+      put_words(lines, first + line, k * shape.element_bytes / 4, chunk.data());
+    } else {
+      put_chunk(lines, first + line, k, shape.is_k_major, chunk);
+    }
   });
 }
 

@@ -5,9 +5,11 @@
 // two. A term is therefore truncated by scaling it by 2^(sum_bits - top), `top` being the largest
 // exponent of all terms, and converting it to an integer, which truncates towards zero. Sums of up
 // to 16 terms fit into 32 bits: each is less than 4 * 2^25 * (1 - 2^-8), as significands are less
-// than 2. Scales of lines, powers of two, only add to the exponents of their products. Lines with
-// infinities, NaNs or exponents so far apart that a product does not fit into binary32, and sums
-// near the limits of binary32, are computed by fused_sum one by one.
+// than 2. More of them may not, and then lose bits that no result has. Exponents are compared in
+// pairs, as numbers of 16 bits, of which the lower is counted from kNoTop. Scales of lines, powers
+// of two, only add to the exponents of their products. Lines with infinities, NaNs or exponents so
+// far apart that a product does not fit into binary32, and sums near the limits of binary32, are
+// computed by fused_sum one by one.
 #include "emulator/operations/tensor_kernels.hpp"
 
 #include <algorithm>
@@ -30,8 +32,11 @@ constexpr int kMinPlainTop = -50;
 constexpr int kMaxPlainTop = 60;
 // Minimum top of sums whose unit, 2^(top - 25), keeps them normal.
 constexpr int kMinPlainSumTop = -100;
-// Terms whose sum fits into 32 bits.
+// Maximum top of sums: that of finite accumulators.
+constexpr int kMaxPlainSumTop = 127;
+// Terms whose sum fits into 32 bits, and those to which an accumulator can be added as well.
 constexpr std::size_t kIntTerms = 16;
+constexpr std::size_t kSafeTerms = 8;
 
 template <typename Vector>
 [[gnu::always_inline]] inline void load(const void* from, Vector& to) {
@@ -77,8 +82,19 @@ struct Product {
   std::span<std::uint32_t> d;
   const SumRule& rule;
   const Step& step;
-  std::vector<std::size_t>& special;
+  SpecialSums& special;
 };
+
+// Appends the indexes of a block's columns, from `first` on, that the masks of its rows name.
+void add_special(const Product& product, std::size_t first, std::size_t columns) {
+  for (std::size_t row = 0; row < product.a.count; ++row) {
+    for (std::size_t i = 0; i < columns; ++i) {
+      if (product.special.masks[row].lines.at(i) != 0) {
+        product.special.indexes.push_back(row * product.b.count + first + i);
+      }
+    }
+  }
+}
 
 namespace lines4 {
 constexpr std::size_t kLines = 4;
@@ -150,7 +166,7 @@ struct Avx512 {
 
 template <typename InstructionSet, bool kIsFloat>
 void multiply_with(const DecodedLines& a, const DecodedLines& b, std::span<std::uint32_t> d,
-                   const SumRule& rule, const Step& step, std::vector<std::size_t>& special) {
+                   const SumRule& rule, const Step& step, SpecialSums& special) {
   const Product product{a, b, d, rule, step, special};
   if constexpr (!kIsFloat) {
     InstructionSet::integers(product);

@@ -117,14 +117,14 @@ void multiply_add(const Lines& a, const Lines& b, std::span<std::uint32_t> d, co
   // Memory that the thread's products share, so that none of them allocates any.
   thread_local DecodedLines x;
   thread_local DecodedLines y;
-  thread_local std::vector<std::size_t> special;
+  thread_local SpecialSums special;
   const TensorKernels& kernels = tensor_kernels(a.element);
   kernels.decode(a, x);
   tensor_kernels(b.element).decode(b, y);
   for_each_step(a, rule, [&](const Step& step) {
-    special.clear();
+    special.indexes.clear();
     kernels.multiply(x, y, d, rule, step, special);
-    for (const std::size_t i : special) {
+    for (const std::size_t i : special.indexes) {
       d[i] = step_sum(a, i / b.count, b, i % b.count, d[i], rule, step);
     }
   });

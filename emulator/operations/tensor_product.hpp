@@ -34,7 +34,7 @@ struct Lines {
 
   [[nodiscard]] std::size_t elements_per_word() const { return 32 / container_bits(element); }
   /// Words of a line.
-  [[nodiscard]] std::size_t width() const { return depth / elements_per_word(); }
+  [[nodiscard]] std::size_t width() const { return depth * container_bits(element) / 32; }
   /// Changes the number of lines. Elements of new lines are zero.
   void resize(std::size_t lines);
   /// Index in `words` of a line's word.
@@ -77,7 +77,8 @@ struct SumRule {
 /// Computes d += a b^T. `d` has the shape (a.count, b.count), in words of 32 bits. Each sum of
 /// floats is the `fused_sum` of a whole line, or of its steps in turn, with the scales of both
 /// lines; integers are exact, and wrap around or saturate at the end. Both matrices must be of
-/// floats or both of integers; the depth is at most 64. Only floats may have scales.
+/// floats or both of integers; the depth is at most 64, and even, as are steps. Only floats may
+/// have scales.
 void multiply_add(const Lines& a, const Lines& b, std::span<std::uint32_t> d, const SumRule& rule);
 
 /// Computes one element of a product of floats with `fused_sum`.

@@ -8,13 +8,12 @@
 using Floats [[gnu::vector_size(kLines * sizeof(float))]] = float;
 using Ints [[gnu::vector_size(kLines * sizeof(std::int32_t))]] = std::int32_t;
 using Words [[gnu::vector_size(kLines * sizeof(std::uint32_t))]] = std::uint32_t;
+using Shorts [[gnu::vector_size(kLines * sizeof(std::int32_t))]] = std::int16_t;  // two of a line
 // Vectors for half of the lines, whose numbers of 64 bits fill a register.
 using HalfInts [[gnu::vector_size(kLines / 2 * sizeof(std::int32_t))]] = std::int32_t;
 using Doubles [[gnu::vector_size(kLines / 2 * sizeof(double))]] = double;
 using UnsignedLongs [[gnu::vector_size(kLines / 2 * sizeof(std::uint64_t))]] = std::uint64_t;
 using Longs [[gnu::vector_size(kLines / 2 * sizeof(std::int64_t))]] = std::int64_t;
-using Pairs [[gnu::vector_size(kLines / 2 * sizeof(std::int32_t))]] = std::int64_t;
-using HalfFloats [[gnu::vector_size(kLines / 2 * sizeof(float))]] = float;
 
 // Masks, in which all bits of a lane are equal. Not all compilers keep the results of comparisons
 // in vectors, but all of them keep those of shifts.
@@ -47,6 +46,12 @@ using HalfFloats [[gnu::vector_size(kLines / 2 * sizeof(float))]] = float;
   return joined;
 }
 [[gnu::always_inline]] inline Ints greater(const Ints& a, const Ints& b) {
+  return a > b ? a : b;
+}
+[[gnu::always_inline]] inline Ints lesser(const Ints& a, const Ints& b) {
+  return a < b ? a : b;
+}
+[[gnu::always_inline]] inline Shorts greater(const Shorts& a, const Shorts& b) {
   return a > b ? a : b;
 }
 
@@ -103,6 +108,7 @@ template <Element kElement>
   const Words sign = Words{} + (lines.is_negated ? 0x80000000U : 0U);
   Ints is_special = {};
   Ints top = {};
+  Ints even_top = {};  // of the pair's first element
   for (std::size_t word = 0; word < width; ++word) {
     Words packed;
     load(&lines.words[(block * width + word) * kBlockLines + first], packed);
@@ -116,7 +122,11 @@ template <Element kElement>
       const std::size_t index = block * lines.depth + word * kParts + part;
       store(reinterpret_cast<Words>(value) ^ sign, &to.values[index].lines[first]);
       if constexpr (is_float(kElement)) {
-        store(top, &to.tops[index].lines[first]);
+        if (index % 2 == 0) {
+          even_top = top - kNoTop;
+        } else {
+          store(even_top | top << 16, &to.tops[index / 2].lines[first]);
+        }
       }
     }
   }
@@ -129,7 +139,7 @@ template <Element kElement>
   to.count = lines.count;
   to.depth = lines.depth;
   to.values.resize(blocks * lines.depth);
-  to.tops.resize(blocks * lines.depth);
+  to.tops.resize(blocks * lines.depth / 2);
   to.shifts.resize(blocks);
   to.is_special.resize(blocks);
   for (std::size_t block = 0; block < blocks; ++block) {
@@ -140,33 +150,42 @@ template <Element kElement>
   }
 }
 
-// Computes 2^exponents; 0 where that is too small for binary32.
+// Computes 2^(exponents - 127); 0 where that is too small for binary32.
 [[gnu::always_inline]] inline void powers_of_two(const Ints& exponents, Floats& powers) {
-  const Ints bits = (exponents + 127) << 23;
-  powers = reinterpret_cast<Floats>(bits & mask_of_less(splat(-127), exponents));
+  powers = reinterpret_cast<Floats>(exponents << 23 & -exponents >> 31);
 }
 
 // Accumulator types: the conversion of their bits to values, and of sums to bits.
 struct F32Accumulators {
   static constexpr int kFractionBits = 23;
+  static constexpr int kUnusedBits = 1;  // the sign, above the exponent
   static constexpr int kOnes = 255;
   static constexpr int kBias = 127;
   // Converts the bits of finite numbers.
   [[gnu::always_inline]] static void values(const Ints& bits, Floats& values) {
     values = reinterpret_cast<Floats>(bits);
   }
-  [[gnu::always_inline]] static HalfInts bits_of(const Doubles& sums,
-                                                 const HalfInts& unit_exponents, int result_bits) {
-    // Mask of the leading bits; the lower bits of the binary64 fraction become zero.
-    const std::int64_t kept = -(std::int64_t{1} << (52 - result_bits));
-    const auto truncated = reinterpret_cast<Doubles>(reinterpret_cast<Longs>(sums) & kept);
-    const Longs powers = (__builtin_convertvector(unit_exponents, Longs) + 1023) << 52;
-    return reinterpret_cast<HalfInts>(
-        __builtin_convertvector(truncated * reinterpret_cast<Doubles>(powers), HalfFloats));
+  // Keeps the leading bits of sum * 2^(unit - 127); a zero is +0. Units are from 1 to 254, unless
+  // the sum is 0.
+  [[gnu::always_inline]] static Ints bits_of(const Ints& sums, const Ints& units,
+                                             int result_bits) {
+    // The largest binary32 that is less than 2^31: what is above it is cut off to it.
+    constexpr int kLargest = 0x7FFFFF80;
+    const Ints sign = sums >> 31;
+    const Ints magnitude = lesser((sums ^ sign) - sign, splat(kLargest));
+    const Floats rounded = __builtin_convertvector(magnitude, Floats);
+    const Ints is_rounded_up = (magnitude - __builtin_convertvector(rounded, Ints)) >> 31;
+    const Ints kept = splat(-(1 << (kFractionBits - result_bits)));
+    const auto truncated =
+        reinterpret_cast<Floats>((reinterpret_cast<Ints>(rounded) + is_rounded_up) & kept);
+    Floats powers;
+    powers_of_two(units, powers);
+    return reinterpret_cast<Ints>(truncated * powers) | (sign << 31);
   }
 };
 struct F16Accumulators {
   static constexpr int kFractionBits = 10;
+  static constexpr int kUnusedBits = 17;
   static constexpr int kOnes = 31;
   static constexpr int kBias = 15;
   [[gnu::always_inline]] static void values(const Ints& bits, Floats& values) {
@@ -174,14 +193,18 @@ struct F16Accumulators {
     Ints is_special = {};
     decode_elements<Element::kF16>(reinterpret_cast<Words>(bits), values, top, is_special);
   }
-  // Rounds to nearest, ties to even. A zero is +0.
-  [[gnu::always_inline]] static HalfInts bits_of(const Doubles& sums,
-                                                 const HalfInts& unit_exponents,
-                                                 int /*result_bits*/) {
+  // Rounds sum * 2^(unit - 127) to nearest, ties to even. A zero is +0.
+  [[gnu::always_inline]] static Ints bits_of(const Ints& sums, const Ints& units,
+                                             int /*result_bits*/) {
+    return join(half_bits_of(lower(sums), lower(units)), half_bits_of(upper(sums), upper(units)));
+  }
+  [[gnu::always_inline]] static HalfInts half_bits_of(const HalfInts& sums,
+                                                      const HalfInts& units) {
     constexpr std::uint64_t kFraction = (std::uint64_t{1} << 52) - 1;
     constexpr int kMinExponent = 1 - kBias;
-    const Longs powers = (__builtin_convertvector(unit_exponents, Longs) + 1023) << 52;
-    const auto value = reinterpret_cast<UnsignedLongs>(sums * reinterpret_cast<Doubles>(powers));
+    const Longs powers = (__builtin_convertvector(units, Longs) + (1023 - 127)) << 52;
+    const auto value = reinterpret_cast<UnsignedLongs>(__builtin_convertvector(sums, Doubles) *
+                                                       reinterpret_cast<Doubles>(powers));
     const UnsignedLongs magnitude = value << 1 >> 1;
     const HalfInts encoded = __builtin_convertvector(magnitude >> 52, HalfInts) - 1023;
     const HalfInts exponent = encoded > kMinExponent ? encoded : HalfInts{} + kMinExponent;
@@ -190,9 +213,9 @@ struct F16Accumulators {
                           << 52;
     const Doubles rounded =
         reinterpret_cast<Doubles>(magnitude) + reinterpret_cast<Doubles>(rounder);
-    const HalfInts units =
+    const HalfInts fraction =
         __builtin_convertvector(reinterpret_cast<UnsignedLongs>(rounded) & kFraction, HalfInts);
-    const HalfInts code = units + ((exponent - kMinExponent) << kFractionBits);
+    const HalfInts code = fraction + ((exponent - kMinExponent) << kFractionBits);
     const HalfInts infinity = HalfInts{} + (kOnes << kFractionBits);
     const HalfInts finite = code < infinity ? code : infinity;
     const HalfInts sign = __builtin_convertvector(value >> 63, HalfInts) << 15;
@@ -200,77 +223,135 @@ struct F16Accumulators {
   }
 };
 
+// Adds two numbers. Where the sum does not fit into 32 bits, returns half of it and an exponent
+// of 1; the last bit is 1 where one was cut off, so that the leading bits can be rounded in any
+// way.
+[[gnu::always_inline]] inline void add_wide(const Ints& a, const Ints& b, Ints& sum,
+                                            Ints& exponents) {
+  const auto total =
+      reinterpret_cast<Ints>(reinterpret_cast<Words>(a) + reinterpret_cast<Words>(b));
+  const Ints is_wide = ((a ^ total) & (b ^ total)) >> 31;
+  const Ints differing = a ^ b;
+  const Ints half = ((a & b) + (differing >> 1)) | (differing & 1);
+  sum = select(is_wide, half, total);
+  exponents = -is_wide;
+}
+
+// The same for more numbers: an eighth of the sum, and an exponent of 3.
+struct WideSum {
+  Ints total = {};    // without what does not fit
+  Ints eighths = {};  // of the sum, each number's rounded down
+  Ints rests = {};    // eighths of it that this has left out
+
+  [[gnu::always_inline]] void add(const Ints& number) {
+    total = reinterpret_cast<Ints>(reinterpret_cast<Words>(total) +
+                                   reinterpret_cast<Words>(number));
+    eighths += number >> 3;
+    rests += number & 7;
+  }
+  [[gnu::always_inline]] void finish(Ints& sum, Ints& exponents) const {
+    const Ints floor = eighths + (rests >> 3);
+    const Ints is_wide = mask_of_nonzero((floor + (1 << 28)) >> 29);
+    sum = select(is_wide, floor | (mask_of_nonzero(rests & 7) & 1), total);
+    exponents = is_wide & 3;
+  }
+};
+
 // Multiplies a line of A with a block of lines of B. `d` holds the block's elements in that row.
-// Sets `special` for those that fused_sum has to compute.
-template <typename Accumulators>
+// Sets `special` for those that fused_sum has to compute. `kDepth`: the number of elements, or 0 if
+// the compiler does not know it.
+template <typename Accumulators, std::size_t kDepth>
 struct FloatSums {
   Precision precision;
 
-  [[gnu::always_inline]] void operator()(const Row& a, const Columns& b, std::size_t depth, Ints& d,
+  [[gnu::always_inline]] void operator()(const Row& a, const Columns& b, std::size_t count, Ints& d,
                                          Ints& special) const {
-    Ints product_tops = splat(2 * kNoTop);
-#pragma GCC unroll 4
-    for (std::size_t k = 0; k < depth; ++k) {
-      Ints top;
-      load(b.tops + k * kBlockLines, top);
-      product_tops = greater(top + a.tops[k * kBlockLines], product_tops);
+    const std::size_t depth = kDepth != 0 ? kDepth : count;
+    auto pair_tops = reinterpret_cast<Shorts>(splat(2 * kNoTop * (1 << 16)));
+#pragma GCC unroll 16
+    for (std::size_t pair = 0; pair < depth / 2; ++pair) {
+      Ints both;
+      load(b.tops + pair * kBlockLines, both);
+      both += a.tops[pair * kBlockLines];  // the lower halves do not overflow
+      pair_tops = greater(reinterpret_cast<Shorts>(both), pair_tops);
     }
+    const auto both = reinterpret_cast<Ints>(pair_tops);
+    const Ints product_tops = greater(both >> 16, (both & 0xFFFF) + 2 * kNoTop);
     Ints shifts;
     load(b.shifts, shifts);
     load(b.is_special, special);
     shifts += a.shift;
     const Ints has_products = mask_of_less(splat(kNoTop / 2), product_tops);
-    constexpr int kOnes = Accumulators::kOnes;
-    constexpr int kFractionBits = Accumulators::kFractionBits;
-    const Ints exponents = d >> kFractionBits & kOnes;
-    const Ints is_nonzero =
-        mask_of_nonzero(d & ((kOnes << kFractionBits) | ((1 << kFractionBits) - 1)));
+    // The accumulators' exponents and fractions, from the highest bit on.
+    const auto magnitudes = reinterpret_cast<Words>(d) << Accumulators::kUnusedBits;
+    const auto exponents = reinterpret_cast<Ints>(
+        magnitudes >> (Accumulators::kUnusedBits + Accumulators::kFractionBits));
+    const Ints is_nonzero = mask_of_nonzero(reinterpret_cast<Ints>(magnitudes));
     const Ints start_tops =
         select(is_nonzero, greater(exponents, splat(1)) - Accumulators::kBias, splat(kMinTop));
     const Ints tops =
         greater(select(has_products, product_tops + shifts, splat(kMinTop)), start_tops);
-    // Infinities and NaNs, and sums that may be subnormal.
-    special |= a.is_special | mask_of_less(splat(kOnes - 1), exponents) |
-               (mask_of_less(tops, splat(kMinPlainSumTop)) & (has_products | is_nonzero));
-    // Products that would have no bits left are multiplied by zero.
-    Floats scales;
-    powers_of_two(precision.sum_bits - tops + shifts, scales);
-    scales = reinterpret_cast<Floats>(reinterpret_cast<Ints>(scales) & has_products);
-    // The accumulators, truncated at the same position.
+    // Infinities and NaNs, and sums that may be subnormal or beyond binary32.
+    special |= a.is_special | ((((tops - kMinPlainSumTop) | (kMaxPlainSumTop - tops)) >> 31) &
+                               (has_products | is_nonzero));
+    if constexpr (Accumulators::kOnes - Accumulators::kBias <= kMaxPlainSumTop) {
+      special |= mask_of_less(splat(Accumulators::kOnes - 1), exponents);
+    }
+    // The accumulators, truncated at the same position. Exponents have the bias of binary32.
+    const Ints start_exponents = precision.sum_bits + 127 - tops;
     Floats starts;
     Floats start_scales;
     Accumulators::values(d & ~special, starts);
-    powers_of_two(precision.sum_bits - tops, start_scales);
-    const Ints start = __builtin_convertvector(starts * start_scales, Ints);
-    Doubles low_sums = __builtin_convertvector(lower(start), Doubles);
-    Doubles high_sums = __builtin_convertvector(upper(start), Doubles);
-    for (std::size_t first = 0; first < depth; first += kIntTerms) {
-      const std::size_t end = std::min(first + kIntTerms, depth);
-      Ints sum = {};
-#pragma GCC unroll 4
-      for (std::size_t k = first; k < end; ++k) {
-        Floats term;
-        load(b.values + k * kBlockLines, term);
-        sum += __builtin_convertvector(a.values[k * kBlockLines] * term * scales, Ints);
+    powers_of_two(start_exponents, start_scales);
+    // Products that would have no bits left are multiplied by zero.
+    Floats scales;
+    powers_of_two(start_exponents + shifts, scales);
+    scales = reinterpret_cast<Floats>(reinterpret_cast<Ints>(scales) & has_products);
+    Ints sum = __builtin_convertvector(starts * start_scales, Ints);
+    Ints units = 254 - start_exponents;
+    if constexpr (kDepth != 0 && kDepth <= kSafeTerms) {
+      sum += terms_of(a, b, 0, kDepth, scales);
+    } else if constexpr (kDepth != 0 && kDepth <= kIntTerms) {
+      Ints widths;
+      add_wide(sum, terms_of(a, b, 0, kDepth, scales), sum, widths);
+      units += widths;
+    } else {
+      WideSum wide;
+      wide.add(sum);
+      for (std::size_t first = 0; first < depth; first += kIntTerms) {
+        wide.add(terms_of(a, b, first, std::min(kIntTerms, depth - first), scales));
       }
-      low_sums += __builtin_convertvector(lower(sum), Doubles);
-      high_sums += __builtin_convertvector(upper(sum), Doubles);
+      Ints widths;
+      wide.finish(sum, widths);
+      units += widths;
     }
-    const Ints units = tops - precision.sum_bits;
-    const Ints results =
-        join(Accumulators::bits_of(low_sums, lower(units), precision.result_bits),
-             Accumulators::bits_of(high_sums, upper(units), precision.result_bits));
-    d = select(special, d, results);
+    d = select(special, d, Accumulators::bits_of(sum, units, precision.result_bits));
+  }
+
+  // Adds up to kIntTerms products.
+  [[gnu::always_inline]] static Ints terms_of(const Row& a, const Columns& b, std::size_t first,
+                                              std::size_t count, const Floats& scales) {
+    Ints sum = {};
+#pragma GCC unroll 16
+    for (std::size_t k = first; k < first + count; ++k) {
+      Floats term;
+      load(b.values + k * kBlockLines, term);
+      sum += __builtin_convertvector(a.values[k * kBlockLines] * term * scales, Ints);
+    }
+    return sum;
   }
 };
 
 // The same for integers, whose sums are exact in binary32.
+template <std::size_t kDepth>
 struct IntegerSums {
   bool is_saturating;
 
-  [[gnu::always_inline]] void operator()(const Row& a, const Columns& b, std::size_t depth, Ints& d,
+  [[gnu::always_inline]] void operator()(const Row& a, const Columns& b, std::size_t count, Ints& d,
                                          Ints& /*special*/) const {
+    const std::size_t depth = kDepth != 0 ? kDepth : count;
     Floats sum = {};
+#pragma GCC unroll 16
     for (std::size_t k = 0; k < depth; ++k) {
       Floats factors;
       load(b.values + k * kBlockLines, factors);
@@ -291,19 +372,22 @@ template <typename Sums>
   const DecodedLines& a = product.a;
   const DecodedLines& b = product.b;
   const Step step = product.step;
+  std::vector<BlockVector<std::int32_t>>& masks = product.special.masks;
+  masks.resize(a.count);
   for (std::size_t first = 0; first < b.count; first += kLines) {
     const std::size_t block = first / kBlockLines;
     const std::size_t b_lane = first % kBlockLines;
     const std::size_t columns_left = std::min(kLines, b.count - first);
     const std::size_t bytes = columns_left * sizeof(std::uint32_t);
     const std::size_t from = block * b.depth + step.first;
-    const Columns columns{&b.values[from].lines[b_lane], &b.tops[from].lines[b_lane],
+    const Columns columns{&b.values[from].lines[b_lane], &b.tops[from / 2].lines[b_lane],
                           &b.shifts[block].lines[b_lane], &b.is_special[block].lines[b_lane]};
+    Ints any_special = {};
     for (std::size_t line = 0; line < a.count; ++line) {
       const std::size_t a_block = line / kBlockLines;
       const std::size_t lane = line % kBlockLines;
       const std::size_t index = a_block * a.depth + step.first;
-      const Row row{&a.values[index].lines[lane], &a.tops[index].lines[lane],
+      const Row row{&a.values[index].lines[lane], &a.tops[index / 2].lines[lane],
                     a.shifts[a_block].lines[lane], a.is_special[a_block].lines[lane]};
       std::uint32_t* const to = product.d.data() + line * b.count + first;
       Ints d = {};
@@ -317,28 +401,34 @@ template <typename Sums>
         sums(row, columns, step.count, d, special);
         std::memcpy(to, &d, bytes);
       }
-      const HalfInts either = lower(special) | upper(special);
-      const auto pairs = reinterpret_cast<Pairs>(either);
-      std::int64_t any = 0;
-      for (std::size_t i = 0; i < kLines / 4; ++i) {
-        any |= pairs[i];
-      }
-      if (any != 0) [[unlikely]] {
-        for (std::size_t i = 0; i < columns_left; ++i) {
-          if (special[i] != 0) {
-            product.special.push_back(line * b.count + first + i);
-          }
-        }
-      }
+      store(special, masks[line].lines.data());
+      any_special |= special;
+    }
+    std::array<std::int32_t, kLines> any;
+    store(any_special, any.data());
+    if (std::ranges::any_of(any, [](std::int32_t mask) { return mask != 0; })) [[unlikely]] {
+      add_special(product, first, columns_left);
     }
   }
 }
 
 template <typename Accumulators>
 [[gnu::always_inline]] inline void multiply_floats(const Product& product) {
-  for_each_block(product, FloatSums<Accumulators>{product.rule.precision});
+  const Precision precision = product.rule.precision;
+  switch (product.step.count) {
+    case 8:
+      return for_each_block(product, FloatSums<Accumulators, 8>{precision});
+    case 16:
+      return for_each_block(product, FloatSums<Accumulators, 16>{precision});
+    case 32:
+      return for_each_block(product, FloatSums<Accumulators, 32>{precision});
+    default:
+      return for_each_block(product, FloatSums<Accumulators, 0>{precision});
+  }
 }
 
 [[gnu::always_inline]] inline void multiply_integers(const Product& product) {
-  for_each_block(product, IntegerSums{product.rule.is_saturating});
+  const bool is_saturating = product.rule.is_saturating;
+  return product.step.count == 32 ? for_each_block(product, IntegerSums<32>{is_saturating})
+                                  : for_each_block(product, IntegerSums<0>{is_saturating});
 }

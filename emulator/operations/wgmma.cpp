@@ -132,7 +132,7 @@ void check_operands(Warp& warp, const Op& op, const std::array<std::uint64_t, 2>
   Block& block = warp.block();
   const auto read = [&](std::uint64_t bits, const MatrixShape& shape, std::size_t first,
                         std::size_t count) {
-    const MatrixDescriptor descriptor = MatrixDescriptor::from_bits(bits);
+    const ElementAddresses addresses(MatrixDescriptor::from_bits(bits), shape);
     const auto check = [&](std::uint32_t address, std::uint32_t bytes) {
       // Reads out of bounds are reported when the product runs.
       if (bytes != 0 && address + bytes <= block.shared.size()) {
@@ -143,7 +143,7 @@ void check_operands(Warp& warp, const Op& op, const std::array<std::uint64_t, 2>
     std::uint32_t begin = 0;
     std::uint32_t bytes = 0;
     for_each_chunk(shape, count, [&](std::size_t line, std::size_t k) {
-      const std::uint32_t address = address_of(descriptor, shape, first + line, k);
+      const std::uint32_t address = addresses(first + line, k);
       if (bytes != 0 && (address == begin + bytes || address + kChunkBytes == begin)) {
         begin = std::min(begin, address);
         bytes += kChunkBytes;
@@ -325,7 +325,7 @@ void take_types(Decoder& decoder, WgmmaForm& form) {
 
 // Takes the shape .m64nNkK and returns N.
 std::size_t take_columns(Decoder& decoder, std::size_t depth) {
-  for (std::size_t columns = 8; columns <= 256; columns += 8) {
+  for (std::size_t columns = 8; columns <= kMaxColumns; columns += 8) {
     if (decoder.take(fmt::format("m64n{}k{}", columns, depth))) {
       return columns;
     }
@@ -367,10 +367,6 @@ void decode_product(Decoder& decoder) {
   for (const syntax::Operand& part : decoder.parts(0, form.accumulators())) {
     decoder.add_result(part, 32);
   }
-  form.sums = &fragment_of({.kind = FragmentKind::kSums,
-                            .lines = kRowsPerWarp,
-                            .width = static_cast<std::uint16_t>(form.columns),
-                            .is_wide = true});
   form.a_registers = &fragment_of({.lines = kRowsPerWarp, .width = kWordsOfLine, .is_wide = true});
   if (form.is_a_in_registers) {
     for (const syntax::Operand& part : decoder.parts(1, kRegistersForA)) {

@@ -28,9 +28,9 @@ void read_shared(const WgmmaProduct& product, std::string_view name, std::uint64
   constexpr std::array<std::uint8_t, kChunkBytes> kWritten = {1, 1, 1, 1, 1, 1, 1, 1,
                                                               1, 1, 1, 1, 1, 1, 1, 1};
   const Block& block = product.warp().block();
-  const MatrixDescriptor descriptor = MatrixDescriptor::from_bits(bits);
+  const ElementAddresses addresses(MatrixDescriptor::from_bits(bits), shape);
   for_each_chunk(shape, lines.count, [&](std::size_t line, std::size_t k) {
-    const std::uint32_t address = address_of(descriptor, shape, first + line, k);
+    const std::uint32_t address = addresses(first + line, k);
     const auto message = [&](std::string_view what) {
       return fmt::format("{}'s 16 bytes at {:#x} (line {}, k {}) {}", name, address, first + line,
                          k, what);
@@ -64,16 +64,99 @@ void read_registers_of_a(const Warp& warp, std::span<const Slot> registers,
   }
 }
 
-// Calls use(register, lane, shift, index) for each sum, the last two being its first bit in the
-// register and its index in D.
-template <typename Use>
-void for_each_sum(const WgmmaForm& form, Use&& use) {
-  for (std::size_t r = 0; r < form.accumulators(); ++r) {
-    for (std::size_t part = 0; part < form.parts(); ++part) {
-      const std::uint16_t* const index = &form.sums->index[(r * form.parts() + part) * kLanes];
-      for (std::size_t lane = 0; lane < kLanes; ++lane) {
-        use(r, lane, 16 * part, index[lane]);
+// Sums in a lane's registers, with columns of kRowsPerWarp words that follow each other: of eight
+// columns, the lane has rows lane / 4 and 8 + lane / 4 (halves) of columns lane % 4 * 2 and the
+// next (parts).
+constexpr std::size_t kGroupColumns = 8;
+constexpr std::size_t kGroupHalves = 2;
+constexpr std::size_t kGroupParts = 2;
+using GroupSums = std::array<std::array<Vec<std::uint32_t>, kGroupParts>, kGroupHalves>;
+
+using Quad [[gnu::vector_size(16)]] = std::uint32_t;
+
+// Four quads, of which each becomes the same element of all.
+void transpose(std::array<Quad, 4>& quads) {
+  const auto& [a, b, c, d] = quads;
+  const Quad low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Quad high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Quad next_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Quad next_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  quads = {__builtin_shufflevector(low, next_low, 0, 1, 4, 5),
+           __builtin_shufflevector(low, next_low, 2, 3, 6, 7),
+           __builtin_shufflevector(high, next_high, 0, 1, 4, 5),
+           __builtin_shufflevector(high, next_high, 2, 3, 6, 7)};
+}
+
+// Calls use(words of four rows' quads, words of four columns' quads) for the sums of a group: the
+// former are in the registers, the latter in `columns`.
+template <typename Sums, typename Word, typename Use>
+void for_each_square(Sums& sums, Word* columns, Use&& use) {
+  for (std::size_t half = 0; half < kGroupHalves; ++half) {
+    for (std::size_t part = 0; part < kGroupParts; ++part) {
+      for (std::size_t row = 0; row < kGroupColumns; row += 4) {
+        std::array<Word*, 4> in_columns;
+        for (std::size_t i = 0; i < 4; ++i) {
+          in_columns[i] =
+              columns + (kGroupParts * i + part) * kRowsPerWarp + half * kRowsPerWarp / 2 + row;
+        }
+        use(&sums[half][part].lanes[4 * row], in_columns);
       }
+    }
+  }
+}
+
+void put_columns(const GroupSums& sums, std::uint32_t* columns) {
+  for_each_square(sums, columns, [](const std::uint32_t* rows, const auto& in_columns) {
+    std::array<Quad, 4> quads;
+    std::memcpy(&quads, rows, sizeof(quads));
+    transpose(quads);
+    for (std::size_t i = 0; i < 4; ++i) {
+      std::memcpy(in_columns[i], &quads[i], sizeof(Quad));
+    }
+  });
+}
+
+void put_sums(GroupSums& sums, const std::uint32_t* columns) {
+  for_each_square(sums, columns, [](std::uint32_t* rows, const auto& in_columns) {
+    std::array<Quad, 4> quads;
+    for (std::size_t i = 0; i < 4; ++i) {
+      std::memcpy(&quads[i], in_columns[i], sizeof(Quad));
+    }
+    transpose(quads);
+    std::memcpy(rows, &quads, sizeof(quads));
+  });
+}
+
+// Reads the accumulators of eight columns.
+void read_sums(const Warp& warp, std::span<const Slot> registers, std::uint32_t* columns) {
+  GroupSums sums;
+  const bool is_packed = registers.size() == kGroupHalves;
+  for (std::size_t half = 0; half < kGroupHalves; ++half) {
+    for (std::size_t part = 0; part < kGroupParts; ++part) {
+      Vec<std::uint32_t>& words = sums[half][part];
+      words = warp.read<std::uint32_t>(registers[is_packed ? half : kGroupParts * half + part]);
+      for (std::size_t lane = 0; is_packed && lane < kLanes; ++lane) {
+        words.lanes[lane] = words.lanes[lane] >> (16 * part) & 0xFFFFU;
+      }
+    }
+  }
+  put_columns(sums, columns);
+}
+
+// Writes the accumulators of eight columns.
+void write_sums(Warp& warp, std::span<const Slot> registers, const std::uint32_t* columns) {
+  GroupSums sums;
+  put_sums(sums, columns);
+  for (std::size_t half = 0; half < kGroupHalves; ++half) {
+    if (registers.size() == kGroupHalves) {
+      for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        sums[half][0].lanes[lane] |= sums[half][1].lanes[lane] << 16U;
+      }
+      warp.write(registers[half], sums[half][0], kAllLanes, 0);  // initialised by the wait
+      continue;
+    }
+    for (std::size_t part = 0; part < kGroupParts; ++part) {
+      warp.write(registers[kGroupParts * half + part], sums[half][part], kAllLanes, 0);
     }
   }
 }
@@ -104,28 +187,26 @@ bool WgmmaProduct::step(std::mt19937_64& /*random*/) {
     read_shared(*this, "A", descriptors_[0], form.shape_of_a(), first, a);
   }
   read_shared(*this, "B", descriptors_[1], form.shape_of_b(), 0, b);
-  std::vector<std::uint32_t> d(kRowsPerWarp * form.columns);
+  std::array<std::uint32_t, kRowsPerWarp * kMaxColumns> sums;  // columns, of the warp's rows
+  const std::span<std::uint32_t> d = std::span(sums).first(kRowsPerWarp * form.columns);
   const std::span<const Slot> registers = std::span(op().list).first(form.accumulators());
-  if (adds_) {
-    std::vector<Vec<std::uint32_t>> words;
-    for (const Slot slot : registers) {
-      words.push_back(warp().read<std::uint32_t>(slot));
-    }
-    const std::uint32_t mask = form.parts() == 2 ? 0xFFFFU : ~0U;
-    for_each_sum(form, [&](std::size_t r, std::size_t lane, std::size_t shift, std::size_t index) {
-      d[index] = words[r].lanes[lane] >> shift & mask;
-    });
+  const std::size_t group_registers = kGroupHalves * kGroupParts / form.parts();
+  const auto registers_of = [&](std::size_t group) {
+    return registers.subspan(group * group_registers, group_registers);
+  };
+  const std::size_t groups = form.columns / kGroupColumns;
+  if (!adds_) {
+    std::ranges::fill(d, 0U);
+  }
+  for (std::size_t group = 0; adds_ && group < groups; ++group) {
+    read_sums(warp(), registers_of(group), &d[group * kGroupColumns * kRowsPerWarp]);
   }
   multiply_add(b, a, d,
                {.precision = wgmma_precision(form.a),
                 .accumulator = form.accumulator,
                 .is_saturating = form.is_saturating});
-  std::vector<Vec<std::uint32_t>> words(registers.size());
-  for_each_sum(form, [&](std::size_t r, std::size_t lane, std::size_t shift, std::size_t index) {
-    words[r].lanes[lane] |= d[index] << shift;
-  });
-  for (std::size_t r = 0; r < registers.size(); ++r) {
-    warp().write(registers[r], words[r], kAllLanes, 0);  // initialised by the wait
+  for (std::size_t group = 0; group < groups; ++group) {
+    write_sums(warp(), registers_of(group), &d[group * kGroupColumns * kRowsPerWarp]);
   }
   warp().products.last_finished = number_;
   return true;

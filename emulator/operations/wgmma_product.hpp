@@ -15,6 +15,7 @@ namespace emu {
 
 constexpr std::size_t kWarpsPerWarpgroup = 4;
 constexpr std::size_t kRowsPerWarp = 16;  // the warp's share of the 64 rows of A and D
+constexpr std::size_t kMaxColumns = 256;      // N
 constexpr std::size_t kRegistersForA = 4;
 constexpr std::uint16_t kWordsOfLine = 8;  // lines of A and B have 32 bytes
 
@@ -31,8 +32,7 @@ struct WgmmaForm {
   bool is_scale_negated = false;  // the predicate is !p
   bool is_saturating = false;     // integers
   Accumulator accumulator = Accumulator::kF32;
-  const Fragment* sums = nullptr;         // the warp's rows of D
-  const Fragment* a_registers = nullptr;  // its rows of A, if A is in registers
+  const Fragment* a_registers = nullptr;  // the warp's rows of A, if A is in registers
 
   [[nodiscard]] std::size_t depth() const { return 32 / bytes_of(a); }
   /// Sums in a register of the accumulators, and the number of these registers.

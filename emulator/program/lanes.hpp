@@ -16,6 +16,11 @@ constexpr Lanes lane_bit(int lane) {
   return Lanes{1} << static_cast<unsigned>(lane);
 }
 
+/// Whether the set has one lane. (std::has_single_bit counts bits, by a call without popcnt.)
+constexpr bool is_one_lane(Lanes lanes) {
+  return lanes != 0 && (lanes & (lanes - 1)) == 0;
+}
+
 /// A value for each lane.
 template <typename T>
 struct Vec {

@@ -12,13 +12,13 @@ std::optional<LaneShadow::Conflict> LaneShadow::find(const OpenIntervals& open, 
   const Lanes own_lanes = lane < 0 ? 0 : lane_bit(lane);
   const auto conflict_with_mark = [&](const Mark& mark, bool was_write,
                                       std::size_t cell) -> std::optional<Conflict> {
-    const bool is_of_several = mark.is_whole_warp == 0 && !std::has_single_bit(mark.lanes);
+    const bool is_of_several = mark.is_whole_warp == 0 && !is_one_lane(mark.lanes);
     if (!open.contains(mark.interval) || mark.lanes == own_lanes || (was_write && is_of_several) ||
         (is_strong && mark.is_strong != 0)) {
       return std::nullopt;
     }
     return Conflict{
-        .lane = std::has_single_bit(mark.lanes) ? std::countr_zero(mark.lanes) : kWholeWarp,
+        .lane = is_one_lane(mark.lanes) ? std::countr_zero(mark.lanes) : kWholeWarp,
         .operation = mark.operation,
         .is_write = was_write,
         .offset = std::uint64_t{cell} << shift_};
@@ -65,7 +65,7 @@ std::optional<Lanes> LaneShadow::lanes_of(Interval warp, std::uint32_t operation
   const Mark& mark = cells_[number].write;
   const bool is_same =
       mark.lanes != 0 && mark.operation == operation && mark.interval >> kIntervalBits == warp;
-  const bool is_of_any = mark.is_whole_warp == 0 && !std::has_single_bit(mark.lanes);
+  const bool is_of_any = mark.is_whole_warp == 0 && !is_one_lane(mark.lanes);
   return is_same && !is_of_any ? std::optional(mark.lanes) : std::nullopt;
 }
 

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
+#include <type_traits>
 
 #include "emulator/races/access.hpp"
 #include "emulator/races/fragments.hpp"
@@ -76,6 +78,12 @@ inline std::optional<ConflictKind> write_conflict(const View& view, const Access
   return std::nullopt;
 }
 
+/// Compares each with the next, as memory.
+inline bool are_all_equal(std::span<const Access> writes) {
+  static_assert(std::has_unique_object_representations_v<Access>);
+  return std::memcmp(writes.data(), writes.data() + 1, writes.size_bytes() - sizeof(Access)) == 0;
+}
+
 /// Checks the last writes of cells with find_conflict(write, offset), once per run of cells with
 /// the same write unless lanes have released on their own. `offset` is that of the first cell, and
 /// `shift` the log2 of a cell's size.
@@ -84,6 +92,9 @@ std::optional<Conflict> check_writes(const View& view, std::span<const Access> w
                                      unsigned shift, std::uint64_t offset,
                                      FindConflict&& find_conflict) {
   Access last;
+  if (view.lane_releases == nullptr && !writes.empty() && are_all_equal(writes)) {
+    writes = writes.first(1);
+  }
   for (std::size_t i = 0; i < writes.size(); ++i) {
     const Access& earlier = writes[i];
     if (earlier == last || earlier.party == kNoParty) {

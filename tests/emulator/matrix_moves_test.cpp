@@ -1,5 +1,6 @@
 // ldmatrix and stmatrix of all shapes, and movmatrix, against the places of their elements.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -76,10 +77,33 @@ TEST_F(MatrixMovesTest, TransposedBytes) {
     for (unsigned i = 0; i < 2 * count * 32; ++i) {
       const unsigned lane = i % 32;
       for (unsigned part = 0; part < 4; ++part) {
-        // Four consecutive rows over two registers, at two columns each.
-        const unsigned row = i / 64 * 16 + lane % 4 * 4 + i / 32 % 2 * 2 + part % 2;
-        ASSERT_EQ(got[i] >> (8 * part) & 0xFFU, rows.byte(row, lane / 4 + part / 2 * 8));
+        // Four consecutive rows, at a column in each of two registers.
+        const unsigned row = i / 64 * 16 + lane % 4 * 4 + part;
+        ASSERT_EQ(got[i] >> (8 * part) & 0xFFU, rows.byte(row, lane / 4 + i / 32 % 2 * 8));
       }
+    }
+  }
+}
+
+// The layouts of CUTLASS (cute/atom/copy_traits_sm100.hpp), whose strides of threads and values in
+// bits are of rows of 128 bits: it moves the middle bytes of a pair of registers from one to the
+// other, and has stored what it loads so.
+TEST_F(MatrixMovesTest, TransposedBytesAreLaidOutAsCutlassHasThem) {
+  std::mt19937 random(6);
+  const Rows rows = random_rows(random);
+  const auto got = loaded(rows, "m16n16.x1.trans.shared.b8", 2);
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    const auto byte = [&](unsigned number) {
+      return got[number / 4 * 32 + lane] >> (8 * (number % 4)) & 0xFFU;
+    };
+    constexpr std::array<unsigned, 8> kMoved = {0, 1, 4, 5, 2, 3, 6, 7};
+    for (unsigned value = 0; value < 8; ++value) {
+      const unsigned bit = lane % 4 * 256 + lane / 4 * 8 + value % 2 * 128 + value / 2 % 2 * 64 +
+                           value / 4 * 1024;
+      const unsigned row = bit / 128;
+      // The thread that gives the row's address.
+      const unsigned thread = row % 2 + row / 8 * 2 + row / 2 % 4 * 4;
+      ASSERT_EQ(byte(kMoved.at(value)), rows.byte(thread, bit % 128 / 8)) << lane << ' ' << value;
     }
   }
 }
@@ -110,8 +134,9 @@ TEST_F(MatrixMovesTest, UnpacksElements) {
             rows, fmt::format("m16n16.x{}.trans.shared::cta.b8x16.{}", count, format), 2 * count);
         for (unsigned i = 0; i < 2 * count * 32; ++i) {
           for (unsigned part = 0; part < 4; ++part) {
-            const unsigned row = i / 64 * 16 + i % 4 * 4 + i / 32 % 2 * 2 + part % 2;
-            ASSERT_EQ(turned[i] >> (8 * part) & 0xFFU, element(row, i % 32 / 4 + part / 2 * 8));
+            const unsigned row = i / 64 * 16 + i % 4 * 4 + part;
+            ASSERT_EQ(turned[i] >> (8 * part) & 0xFFU,
+                      element(row, i % 32 / 4 + i / 32 % 2 * 8));
           }
         }
       }

@@ -106,6 +106,47 @@ TEST_F(UnwrittenValuesTest, HalvesOfAWordAreTakenApart) {
   EXPECT_TRUE(found("mov.b32 %r7, %r9; st.global.u16 [%rd3], %r7;"));
 }
 
+// Bit fields of a local word, one set after the other, as unoptimised code does.
+TEST_F(UnwrittenValuesTest, BitFieldsOfALocalWordAreSetOneByOne) {
+  const auto found = [&](std::string_view uses) {
+    return is_found(
+        ".local .align 4 .b8 fields[8];\n"
+        "ld.local.u32 %r7, [fields]; and.b32 %r7, %r7, -32; or.b32 %r7, %r7, 9;\n"
+        "st.local.u32 [fields], %r7;\n"
+        "ld.local.u32 %r6, [fields]; and.b32 %r6, %r6, 0xffff001f; or.b32 %r6, %r6, 0x660;\n"
+        "st.local.u32 [fields], %r6;\n"
+        "ld.local.u32 %r5, [fields];\n" +
+        std::string(uses));
+  };
+  // 5 and 11 bits were written.
+  EXPECT_FALSE(found("and.b32 %r10, %r5, 31; st.global.u32 [%rd3], %r10;"));
+  EXPECT_FALSE(found("and.b32 %r10, %r5, 0xffff; st.global.u32 [%rd3], %r10;"));
+  EXPECT_FALSE(found("bfe.u32 %r10, %r5, 5, 11; st.global.u32 [%rd3], %r10;"));
+  EXPECT_FALSE(found("ld.local.u16 %rs1, [fields]; st.global.u16 [%rd3], %rs1;"));
+  EXPECT_FALSE(
+      found("shl.b32 %r10, %r5, 16; shr.s32 %r10, %r10, 21; st.global.u32 [%rd3], %r10;"));
+  EXPECT_TRUE(found("and.b32 %r10, %r5, 0x1ffff; st.global.u32 [%rd3], %r10;"));
+  EXPECT_TRUE(found("bfe.u32 %r10, %r5, 5, 12; st.global.u32 [%rd3], %r10;"));
+  EXPECT_TRUE(found("st.global.u32 [%rd3], %r5;"));
+  EXPECT_TRUE(found("xor.b32 %r10, %r5, %r9; st.global.u16 [%rd3], %r10;"));
+  // The rest of the word, and its neighbour.
+  EXPECT_FALSE(
+      found("bfi.b32 %r10, %r1, %r5, 16, 16; st.local.u32 [fields], %r10;"
+            "ld.local.u32 %r10, [fields]; st.global.u32 [%rd3], %r10;"));
+  EXPECT_TRUE(found("ld.local.u32 %r10, [fields+4]; and.b32 %r10, %r10, 31;"
+                    "st.global.u32 [%rd3], %r10;"));
+  // Parts of a byte, in a register of another size.
+  EXPECT_FALSE(
+      found("ld.local.u8 %rs1, [fields]; cvt.u32.u16 %r10, %rs1; and.b32 %r10, %r10, 255;"
+            "st.global.u32 [%rd3], %r10;"));
+  EXPECT_FALSE(
+      found("and.b32 %r10, %r9, -8; or.b32 %r10, %r10, 5; cvt.u64.u32 %rd4, %r10;"
+            "and.b64 %rd4, %rd4, 7; cvt.u32.u64 %r10, %rd4; st.global.u32 [%rd3], %r10;"));
+  EXPECT_TRUE(
+      found("and.b32 %r10, %r9, -8; or.b32 %r10, %r10, 5; cvt.u64.u32 %rd4, %r10;"
+            "and.b64 %rd4, %rd4, 15; cvt.u32.u64 %r10, %rd4; st.global.u32 [%rd3], %r10;"));
+}
+
 TEST_F(UnwrittenValuesTest, AtomicOperationsPassThemOn) {
   EXPECT_TRUE(is_stored("atom.shared.add.u32 %r10, [cells], 1;"));
   EXPECT_TRUE(is_stored("red.shared.add.u32 [cells], 1; ld.shared.u32 %r10, [cells];"));
