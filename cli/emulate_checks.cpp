@@ -43,6 +43,8 @@ constexpr std::array kCustoms = {
            "Allow blocks to end behind barrier.cluster.arrive.relaxed"},
     Custom{"--late-zeros", &emu::RunOptions::check_zeroed_accumulators,
            "Allow constants in accumulators behind the wgmma.fence"},
+    Custom{"--no-tensor-waits", &emu::RunOptions::check_tensor_waits,
+           "Do not require tcgen05.wait::ld before registers of tcgen05.ld are accessed"},
 };
 static_assert(kCustoms.size() == emu::kHardwareCustoms.size());
 

@@ -157,8 +157,10 @@ int Warp::run_split(std::size_t split, int limit) {
     if (!op.async_registers.empty() && !op.is_async_product && lanes != 0) {
       check_async_registers(op, lanes);
     }
-    if (tensor_loads != 0 && lanes != 0) {
-      check_pending_loads(op, lanes);
+    if (tensor_loads != 0 && lanes != 0 && !settle_pending_loads(op, lanes)) {
+      trace(TraceKind::kWait, op, lanes, !active_split.is_blocked);
+      active_split.is_blocked = true;
+      return done - 1;
     }
     if (op.flow == Flow::kNext) {
       if (lanes != 0 && op.code(*this, op, lanes) == Outcome::kBlocked) {
@@ -212,18 +214,34 @@ void Warp::check_async_registers(const Op& op, Lanes lanes) {
   }
 }
 
-void Warp::check_pending_loads(const Op& op, Lanes lanes) const {
-  const auto require = [&](Slot slot) {
-    for (const auto& move : tensor_moves) {
-      if (slot != kNoSlot && move->is_load && std::ranges::count(move->op->list, slot) != 0) {
-        report(FindingKind::kUninitialized, op, lanes,
-               fmt::format("it accesses a register of {} (line {}) without a tcgen05.wait::ld",
-                           move->op->instruction->opcode, move->op->instruction->line));
-      }
-    }
+bool Warp::settle_pending_loads(const Op& op, Lanes lanes) {
+  const auto accesses = [&](Slot slot) {
+    return slot != kNoSlot && (std::ranges::count(op.slots, slot) != 0 ||
+                               std::ranges::count(op.list, slot) != 0);
   };
-  std::ranges::for_each(op.slots, require);
-  std::ranges::for_each(op.list, require);
+  for (const auto& move : tensor_moves) {
+    if (!move->is_load || move->is_delivered || std::ranges::none_of(move->op->list, accesses)) {
+      continue;
+    }
+    if (grid().checks_tensor_waits) {
+      report(FindingKind::kUninitialized, op, lanes,
+             fmt::format("it accesses a register of {} (line {}) without a tcgen05.wait::ld",
+                         move->op->instruction->opcode, move->op->instruction->line));
+    } else if (!move->is_done) {
+      static_cast<void>(wait_for(WaitFor::kTensorMoves));
+      return false;
+    } else {
+      deliver(*move);
+    }
+  }
+  return true;
+}
+
+void Warp::deliver(TensorMove& load) {
+  for (std::size_t r = 0; !load.is_delivered && r < load.values.size(); ++r) {
+    write(load.op->list[r], load.values[r], kAllLanes, load.valid[r]);
+  }
+  load.is_delivered = true;
 }
 
 void Warp::branch(const Op& op, Lanes taken) {

@@ -103,6 +103,7 @@ struct TensorMove {
   const Op* op = nullptr;
   bool is_load = false;
   bool is_done = false;
+  bool is_delivered = false;  // the registers of a load have the values already
   std::vector<Vec<std::uint32_t>> values{};  // values of each register
   std::vector<Lanes> valid{};
 };
@@ -268,6 +269,8 @@ class Warp {
   /// Loads and stores of tensor memory that no tcgen05.wait has covered, oldest first.
   std::vector<std::shared_ptr<TensorMove>> tensor_moves{};
   std::size_t tensor_loads = 0;  // number of loads among them
+  /// Writes a load's values to its registers, unless they are there.
+  void deliver(TensorMove& load);
   /// Registers per thread, which setmaxnreg changes.
   std::uint32_t registers;
   /// Phase of barrier.cluster at which each lane has arrived and not yet waited; -1: none.
@@ -295,8 +298,9 @@ class Warp {
   /// Checks an instruction, other than a product, that accesses registers of products.
   void check_async_registers(const Op& op, Lanes lanes);
   /// Checks that no register of the instruction is the destination of a pending load from tensor
-  /// memory.
-  void check_pending_loads(const Op& op, Lanes lanes) const;
+  /// memory. Without the check the load's values come to the registers; false: they are not there
+  /// yet, and the instruction has to wait.
+  bool settle_pending_loads(const Op& op, Lanes lanes);
   void branch(const Op& op, Lanes taken);
   /// Lanes of a split that continue at an operation.
   struct Way {

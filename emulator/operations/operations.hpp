@@ -35,6 +35,7 @@ std::span<const Operation> address_operations();
 std::span<const Operation> stack_operations();
 std::span<const Operation> hint_operations();
 std::span<const Operation> system_operations();
+std::span<const Operation> launch_control_operations();
 
 /// Finds the row of a mnemonic; null if there is none.
 const Operation* find_operation(std::string_view mnemonic);

@@ -220,8 +220,8 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   }
   if (are_loads) {
     for (const auto& move : moves) {
-      for (std::size_t r = 0; is_of_kind(move) && r < move->values.size(); ++r) {
-        warp.write(move->op->list[r], move->values[r], kAllLanes, move->valid[r]);
+      if (is_of_kind(move)) {
+        warp.deliver(*move);
       }
     }
   }

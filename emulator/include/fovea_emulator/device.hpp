@@ -65,6 +65,9 @@ struct RunOptions {
   bool check_relaxed_ends = true;
   /// Whether to require a wgmma.fence between a constant's move to an accumulator and the product.
   bool check_zeroed_accumulators = true;
+  /// Whether to require a tcgen05.wait::ld before the registers of a tcgen05.ld are accessed.
+  /// Without this check an access waits for the load, as machine code does.
+  bool check_tensor_waits = true;
   /// Maximum number of findings. The run goes on behind a finding for which can_go_on_behind, until
   /// there are as many; findings of one kind at the same lines count as one.
   std::size_t max_findings = 1;
@@ -86,7 +89,7 @@ inline constexpr std::array kHardwareCustoms = {
     &RunOptions::check_tensor_fences,       &RunOptions::check_late_warps,
     &RunOptions::check_late_commits,        &RunOptions::check_stored_values,
     &RunOptions::check_init_fences,         &RunOptions::check_relaxed_ends,
-    &RunOptions::check_zeroed_accumulators,
+    &RunOptions::check_zeroed_accumulators, &RunOptions::check_tensor_waits,
 };
 
 /// A parameter, with its place in a kernel's parameter space.
