@@ -176,16 +176,20 @@ TEST_F(LaunchControlTest, AResponseIsReadBeforeTheNextOneComes) {
 }
 
 TEST_F(LaunchControlTest, AnIndexThatWasNotGivenIsNone) {
-  const Kinds found = kinds(taking_over({.end = "", .fence = "@!%p4 st.global.u32 [%rd1], %r13;"
-                                                             "@!%p4 bra DONE;"}));
+  const Kinds found = kinds(taking_over(
+      {.end = "", .fence = "setp.eq.u32 %p5, %r13, 77; @%p5 bra DONE; @!%p4 bra DONE;"}));
   EXPECT_EQ(found, Kinds{FindingKind::kUninitialized}) << last_.text();
 }
 
 TEST_F(LaunchControlTest, AfterAFailureNothingMayBeAskedFor) {
-  const Kinds found =
-      kinds(taking_over({.end = "", .fence = "selp.u32 %r13, %r13, 0, %p4;"
-                                             "selp.u32 %r14, %r14, 0, %p4;"
-                                             "selp.u32 %r15, %r15, 0, %p4;"}));
+  const Kinds found = kinds(taking_over({.init = "fence.mbarrier_init.release.cluster;"
+                                                 "mov.u32 %r20, 0;",
+                                         .end = "",
+                                         .fence = "selp.u32 %r13, %r13, 0, %p4;"
+                                                  "selp.u32 %r14, %r14, 0, %p4;"
+                                                  "selp.u32 %r15, %r15, 0, %p4;"
+                                                  "add.u32 %r20, %r20, 1;"
+                                                  "setp.gt.u32 %p5, %r20, 50; @%p5 bra DONE;"}));
   EXPECT_EQ(found, Kinds{FindingKind::kIllegalOperand}) << last_.text();
   EXPECT_NE(last_.text().find("has seen that a request failed"), std::string::npos);
 }
@@ -312,7 +316,7 @@ TEST_F(LaunchControlTest, AccessesOf128Bits) {
   EXPECT_TRUE(std::equal(words.begin(), words.begin() + 256, moved.begin() + 256));
   EXPECT_EQ(finding_of(".reg .b128 %q<2>; ld.global.b128 %q1, [%rd3];"), FindingKind::kMisaligned);
   EXPECT_EQ(finding_of(".reg .b128 %q<2>; ld.shared.b128 %q1, [answer]; st.global.b128 [%rd1], %q1;",
-                       1, kAnswerVariables),
+                       1, kAnswerVariables, {.check_stored_values = true}),
             FindingKind::kUninitialized);
 }
 
