@@ -84,6 +84,7 @@ class Block {
   std::uint32_t free_registers = 0;     // registers that warps have released with setmaxnreg
   bool has_released_next_grid = false;  // the block allows the next grid to start
   std::uint32_t start_delay = 0;        // turns until the block starts
+  bool has_seen_refusal = false;        // of a request to cancel a cluster
 
  private:
   void meet_lanes(const Barrier& barrier);

@@ -68,6 +68,21 @@ struct Grid {
   [[nodiscard]] bool has_ended() const {
     return ended_blocks == block_count() && async_work_count == 0;
   }
+  /// Index of the first block of the cluster that starts next.
+  [[nodiscard]] std::array<std::uint32_t, 3> next_cluster() const {
+    const std::uint64_t number = started_blocks / cluster_blocks();
+    const std::uint64_t clusters_x = blocks[0] / cluster[0];
+    const std::uint64_t clusters_y = blocks[1] / cluster[1];
+    return {static_cast<std::uint32_t>(number % clusters_x) * cluster[0],
+            static_cast<std::uint32_t>(number / clusters_x % clusters_y) * cluster[1],
+            static_cast<std::uint32_t>(number / clusters_x / clusters_y) * cluster[2]};
+  }
+  /// Counts the blocks of that cluster as ended, without starting them.
+  void cancel_next_cluster() {
+    started_blocks += cluster_blocks();
+    released_blocks += cluster_blocks();
+    ended_blocks += cluster_blocks();
+  }
   /// Whether all blocks have ended or allowed the next grid to start.
   [[nodiscard]] bool allows_next_grid() const { return released_blocks == block_count(); }
 };

@@ -129,15 +129,7 @@ void Scheduler::start_clusters() {
     while (grid.started_blocks < grid.block_count() &&
            (grid.is_cooperative || grid.started_blocks == grid.ended_blocks ||
             grid.started_blocks - grid.ended_blocks + size <= options_.resident_blocks)) {
-      const std::uint64_t number = grid.started_blocks / size;
-      const std::uint64_t clusters_x = grid.blocks[0] / grid.cluster[0];
-      const std::uint64_t clusters_y = grid.blocks[1] / grid.cluster[1];
-      auto cluster = std::make_unique<Cluster>(
-          grid,
-          std::array{
-              static_cast<std::uint32_t>(number % clusters_x) * grid.cluster[0],
-              static_cast<std::uint32_t>(number / clusters_x % clusters_y) * grid.cluster[1],
-              static_cast<std::uint32_t>(number / clusters_x / clusters_y) * grid.cluster[2]});
+      auto cluster = std::make_unique<Cluster>(grid, grid.next_cluster());
       for (Block& block : cluster->blocks()) {
         block.start_delay = static_cast<std::uint32_t>(chance(2) ? 0 : random_() % kMaxDelay);
         for (Warp& warp : block.warps()) {

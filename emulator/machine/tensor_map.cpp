@@ -22,14 +22,8 @@ constexpr std::uint32_t kMaxElementStride = 8;
 constexpr std::string_view kMagic = "emu:map\1";  // the last byte is the version
 constexpr std::size_t kChecksummedBytes = kTensorMapBytes - sizeof(std::uint64_t);
 
-// Span of a swizzle: the length in bytes of the rows that it permutes; unlimited without a swizzle.
-std::uint32_t swizzle_span(TensorMapSwizzle swizzle) {
-  return std::uint32_t{16} << static_cast<unsigned>(swizzle);
-}
-
 bool is_float(TensorMapType type) {
-  return type == TensorMapType::kF16 || type == TensorMapType::kF32 ||
-         type == TensorMapType::kF64 || type == TensorMapType::kBF16;
+  return type >= TensorMapType::kF16;
 }
 
 [[noreturn]] void refuse(const std::string& reason) {
@@ -37,7 +31,7 @@ bool is_float(TensorMapType type) {
 }
 
 void check_desc(const TensorMapDesc& desc) {
-  if (desc.type > TensorMapType::kBF16 || desc.swizzle > TensorMapSwizzle::k128 ||
+  if (desc.type > TensorMapType::kTF32Ftz || desc.swizzle > TensorMapSwizzle::k128Atom64 ||
       desc.fill > TensorMapFill::kNan) {
     refuse("unknown type, swizzle or fill");
   }
@@ -113,7 +107,7 @@ std::uint64_t checksum(std::span<const std::byte> bytes) {  // FNV-1a
 }  // namespace
 
 std::uint32_t bytes_of_element(TensorMapType type) {
-  constexpr std::array<std::uint32_t, 10> kBytes = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
+  constexpr std::array<std::uint32_t, 13> kBytes = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
   return kBytes.at(static_cast<std::size_t>(type));
 }
 

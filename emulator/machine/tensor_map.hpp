@@ -15,7 +15,7 @@ namespace emu {
 constexpr std::uint64_t kTensorMapAlignment = 64;
 /// Alignment of a box in shared memory.
 constexpr std::uint32_t kBoxAlignment = 128;
-/// Unit that a swizzle permutes; all sizes are multiples of it.
+/// Smallest unit that a swizzle permutes; all sizes are multiples of it.
 constexpr std::uint32_t kBoxUnit = 16;
 /// Maximum size of a piece, the bytes that are copied at once.
 constexpr std::uint32_t kMaxPiece = 128;
@@ -25,17 +25,39 @@ TensorMapDesc decode_tensor_map(std::span<const std::byte> bytes);
 
 std::uint32_t bytes_of_element(TensorMapType type);
 
-/// Swizzles the address of a unit in shared memory. The pattern depends on the bits of the address,
-/// not on the beginning of the box.
+/// Whether loads round the elements to 10 bits of fraction.
+constexpr bool is_rounded(TensorMapType type) {
+  return type == TensorMapType::kTF32 || type == TensorMapType::kTF32Ftz;
+}
+
+/// How a swizzle permutes the units of each 128 bytes: it XORs a unit's number within the span with
+/// the low bits of the number of the 128 bytes.
+struct SwizzlePattern {
+  std::uint32_t mask = 0;   // for the bits of a unit's number within the span
+  std::uint32_t shift = 4;  // binary logarithm of the size of a unit
+};
+constexpr SwizzlePattern pattern_of(TensorMapSwizzle swizzle) {
+  constexpr std::array<SwizzlePattern, 6> kPatterns = {
+      {{0, 4}, {1, 4}, {3, 4}, {7, 4}, {3, 5}, {1, 6}}};
+  return kPatterns[static_cast<std::size_t>(swizzle)];
+}
+
+/// Swizzles the address of 16 bytes in shared memory. The pattern depends on the bits of the
+/// address, not on the beginning of the box.
 constexpr std::uint32_t swizzled_address(std::uint32_t address, TensorMapSwizzle swizzle) {
-  // 0, 1, 3 or 7: mask for the bits of a unit's number within the span
-  const std::uint32_t mask = (std::uint32_t{1} << static_cast<unsigned>(swizzle)) - 1;
-  return address ^ ((address >> 7U & mask) << 4U);
+  const auto [mask, shift] = pattern_of(swizzle);
+  return address ^ ((address >> 7U & mask) << shift);
+}
+
+/// Span of a swizzle: the length in bytes of the rows that it permutes.
+constexpr std::uint32_t swizzle_span(TensorMapSwizzle swizzle) {
+  const auto [mask, shift] = pattern_of(swizzle);
+  return (mask + 1) << shift;
 }
 
 /// Period of the swizzle's pattern in bytes; 0 without a swizzle.
 constexpr std::uint32_t swizzle_period(TensorMapSwizzle swizzle) {
-  return swizzle == TensorMapSwizzle::kNone ? 0U : 128U << static_cast<unsigned>(swizzle);
+  return swizzle == TensorMapSwizzle::kNone ? 0U : 128U * (pattern_of(swizzle).mask + 1);
 }
 
 /// Layout of a map's boxes in shared memory: rows along the innermost dimension, one after the

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "emulator/machine/block.hpp"
@@ -43,6 +44,21 @@ void reduce(const BulkCopy& copy, const std::byte* from, std::byte* to, std::siz
     std::memcpy(&operand, from + i, element);
     const std::uint64_t value = code(old, operand, 0);
     std::memcpy(to + i, &value, element);
+  }
+}
+
+// Rounds elements of binary32 to the nearest number with 10 bits of fraction, to the even one of
+// two; all NaN become one. An H200 does so, subnormal numbers included.
+void round_to_tf32(std::span<std::byte> bytes) {
+  constexpr std::uint32_t kDropped = (1U << 13U) - 1;
+  constexpr std::uint32_t kInfinity = 0x7F80'0000;
+  for (std::size_t i = 0; i < bytes.size(); i += sizeof(std::uint32_t)) {
+    std::uint32_t value = 0;
+    std::memcpy(&value, bytes.data() + i, sizeof(value));
+    const bool is_nan = (value & ~(1U << 31U)) > kInfinity;
+    const std::uint32_t rounded = value + kDropped / 2 + (value >> 13U & 1U);
+    value = is_nan ? 0x7FFF'E000 : rounded & ~kDropped;
+    std::memcpy(bytes.data() + i, &value, sizeof(value));
   }
 }
 
@@ -118,6 +134,9 @@ void BulkLoad::write_piece(Target& target, std::size_t number) {
     std::copy_n(from.bytes, piece.last - piece.first, bytes.data() + piece.first);
     std::transform(from.written, from.written + (piece.last - piece.first), written + piece.first,
                    [](std::uint8_t flag) { return static_cast<std::uint8_t>(flag == 1 ? 1 : 0); });
+  }
+  if (is_rounded(copy_.map.type)) {
+    round_to_tf32(std::span(bytes).first(piece.bytes));
   }
   for_each_unit(copy_, piece, [&](std::uint32_t offset, std::uint32_t from) {
     if (copy_.reduces()) {

@@ -183,6 +183,16 @@ void decode_mapa(Decoder& decoder) {
   op.code = &run_mapa;
 }
 
+// Decodes the fences of one direction between the asynchronous and the generic proxy, for what
+// is in shared memory.
+void decode_restricted_proxy_fence(Decoder& decoder) {
+  const bool acquires = decoder.take_one_of({"acquire", "release"}) == "acquire";
+  decoder.require(acquires ? "sync_restrict::shared::cluster" : "sync_restrict::shared::cta");
+  decoder.require("cluster");
+  decoder.op().details.set(ProxyFence{.covers_shared = true, .covers_global = false});
+  decoder.op().code = &run_proxy_fence;
+}
+
 // Decodes fence.proxy. Proxies of textures and aliases do not exist here; tensor maps in global
 // memory are read at once.
 void decode_proxy_fence(Decoder& decoder) {
@@ -200,8 +210,12 @@ void decode_proxy_fence(Decoder& decoder) {
     op.code = &run_fence;
     return;
   }
-  decoder.require("async");
   decoder.expect_operands(0);
+  if (decoder.take("async::generic")) {
+    decode_restricted_proxy_fence(decoder);
+    return;
+  }
+  decoder.require("async");
   const bool is_global = decoder.take("global");
   const bool is_shared =
       !is_global && (decoder.take("shared::cta") || decoder.take("shared::cluster"));

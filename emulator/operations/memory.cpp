@@ -14,6 +14,7 @@
 #include "emulator/machine/block.hpp"
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/accesses.hpp"
+#include "emulator/operations/exact_number.hpp"
 #include "emulator/operations/operations.hpp"
 #include "emulator/operations/registers.hpp"
 #include "emulator/syntax/limits.hpp"
@@ -148,56 +149,6 @@ void require_writable(const Warp& warp, const Op& op, Lanes lanes, const Memory&
   }
 }
 
-MemorySpace take_shared_space(Decoder& decoder) {
-  return decoder.take("shared::cluster")                         ? MemorySpace::kClusterShared
-         : decoder.take("shared") || decoder.take("shared::cta") ? MemorySpace::kShared
-                                                                 : MemorySpace::kGeneric;
-}
-
-void require_shared(Decoder& decoder) {
-  if (!decoder.take("shared::cta")) {
-    decoder.require("shared");
-  }
-}
-
-races::Scope take_scope(Decoder& decoder) {
-  return decoder.take("cta")                          ? races::Scope::kBlock
-         : decoder.take("cluster")                    ? races::Scope::kCluster
-         : decoder.take("gpu") || decoder.take("sys") ? races::Scope::kDevice
-                                                      : races::Scope::kNone;
-}
-
-races::Scope require_scope(Decoder& decoder) {
-  const races::Scope scope = take_scope(decoder);
-  if (scope == races::Scope::kNone) {
-    decoder.fail("expected a scope: .cta, .cluster, .gpu or .sys");
-  }
-  return scope;
-}
-
-races::StrongAccess take_order(Decoder& decoder, bool may_acquire, bool may_release,
-                               bool is_atomic) {
-  races::StrongAccess access{.is_atomic = is_atomic};
-  const bool is_both = may_acquire && may_release && decoder.take("acq_rel");
-  access.acquires = is_both || (may_acquire && decoder.take("acquire"));
-  access.releases = is_both || (may_release && !access.acquires && decoder.take("release"));
-  const bool orders = access.acquires || access.releases;
-  const bool is_volatile = !is_atomic && decoder.take("volatile");
-  const bool is_mmio = !is_atomic && decoder.take("mmio");
-  if (orders || is_volatile || decoder.take("relaxed") || is_atomic) {
-    access.scope = is_volatile ? races::Scope::kDevice
-                   : is_atomic ? take_scope(decoder)
-                               : require_scope(decoder);
-    if (access.scope == races::Scope::kNone) {
-      access.scope = races::Scope::kDevice;
-    }
-  } else if (is_mmio) {
-    decoder.fail("expected .relaxed");
-  }
-  decoder.op().orders_clusters = orders && access.scope == races::Scope::kDevice;
-  return access;
-}
-
 void report_uninitialized_store(const Warp& warp, const Op& op, Lanes lanes,
                                 std::uint64_t address) {
   if (warp.grid().checks_stored_values) {
@@ -209,7 +160,8 @@ void report_uninitialized_store(const Warp& warp, const Op& op, Lanes lanes,
 
 namespace {
 
-// ld and st. Slots: the address. `list`: a register for each element.
+// ld and st. Slots: the address. `list`: a register for each element. A single element of 128 bits
+// counts as two of 64 bits, which have one register.
 struct LoadOrStore {
   AddressOperand address{};
   MemorySpace space = MemorySpace::kGeneric;
@@ -244,8 +196,8 @@ std::uint64_t load_element(const std::byte* from, std::size_t bytes) {
 
 // Calls use(byte, address) for the bytes of a lane's element in local memory that were not written.
 template <typename Use>
-void for_each_unwritten_local_byte(Warp& warp, int lane, const Memory& memory,
-                                   std::size_t first, std::size_t bytes, Use&& use) {
+void for_each_unwritten_local_byte(Warp& warp, int lane, const Memory& memory, std::size_t first,
+                                   std::size_t bytes, Use&& use) {
   if (const auto address = warp.local().address_of(lane, memory.bytes + first)) {
     for (std::size_t i = 0; i < bytes; ++i) {
       if (!memory.is_written(first + i, 1)) {
@@ -266,14 +218,16 @@ void keep_partial(Warp& warp, const LoadOrStore& access, Slot slot, int lane, st
                         << 8 * i;
       });
   const std::uint64_t mask = ~std::uint64_t{0} >> (64U - access.register_bits);
-  const std::uint64_t extension =
-      access.extends_sign || written_bits == 0
-          ? 0
-          : ~(~std::uint64_t{0} >> (64U - access.element_bits));
+  const std::uint64_t extension = access.extends_sign || written_bits == 0
+                                      ? 0
+                                      : ~(~std::uint64_t{0} >> (64U - access.element_bits));
   warp.partial_values.keep(slot, lane, value & mask, (written_bits | extension) & mask);
 }
 
-template <bool kIsReadOnly, bool kIsStrong = false>
+// How many elements a register has.
+enum class Elements : std::uint8_t { kOne, kTwo };
+
+template <bool kIsReadOnly, bool kIsStrong, Elements kElements>
 Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
   const LoadOrStore access =
       op.get<LoadOrStore>();  // a copy, which stores through std::byte* cannot change
@@ -301,9 +255,8 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
           access.extends_sign ? extend_bits(value, access.element_bits, true) : value;
       if (is_all_written || memory.is_written(i * element, element)) {
         valid.at(i) |= lane_bit(lane);
-      } else if (op.list[i] != kNoSlot && element <= 8) [[unlikely]] {
-        keep_partial(warp, access, op.list[i], lane, values.at(i).lanes[lane], memory,
-                     i * element);
+      } else if (kElements == Elements::kOne && op.list[i] != kNoSlot) [[unlikely]] {
+        keep_partial(warp, access, op.list[i], lane, values.at(i).lanes[lane], memory, i * element);
       }
     }
   });
@@ -315,6 +268,16 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
     });
   } else {
     accesses.check_read(kIsReadOnly);
+  }
+  if constexpr (kElements == Elements::kTwo) {
+    if (op.list[0] != kNoSlot) {
+      Vec<UInt128> joined;
+      for (int i = 0; i < kLanes; ++i) {
+        joined.lanes[i] = UInt128{values[1].lanes[i]} << 64U | values[0].lanes[i];
+      }
+      warp.write(op.list[0], joined, lanes, valid[0] & valid[1]);
+    }
+    return Outcome::kDone;
   }
   for (std::size_t i = 0; i < access.count; ++i) {
     if (op.list[i] != kNoSlot) {
@@ -347,8 +310,8 @@ void check_overlapping_values(Warp& warp, const Op& op, Lanes lanes,
 
 // Marks the bytes of an element that were written of a value that was not written as a whole, and
 // in local memory the bits of the others.
-void store_partial(Warp& warp, int lane, const Memory& memory, std::size_t first,
-                   std::size_t bytes, Slot slot, std::uint64_t value) {
+void store_partial(Warp& warp, int lane, const Memory& memory, std::size_t first, std::size_t bytes,
+                   Slot slot, std::uint64_t value) {
   const std::uint64_t bits = warp.partial_values.written_bits(slot, lane, value);
   for (std::size_t i = 0; i < bytes && bits != 0; ++i) {
     memory.set_written(first + i, 1, (bits >> 8 * i & 0xFF) == 0xFF);
@@ -359,7 +322,7 @@ void store_partial(Warp& warp, int lane, const Memory& memory, std::size_t first
       });
 }
 
-template <bool kIsStrong>
+template <bool kIsStrong, Elements kElements>
 Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
   const LoadOrStore access = op.get<LoadOrStore>();
   warp.require_valid(access.address.slot, op, lanes, "the address");
@@ -367,9 +330,18 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
   const std::size_t bytes = access.bytes();
   std::array<Vec<std::uint64_t>, 8> values;
   std::array<Lanes, 8> valid{};
-  for (std::size_t i = 0; i < access.count; ++i) {
-    values.at(i) = read_bits(warp, op.list[i], access.register_bits);
-    valid.at(i) = warp.valid(op.list[i]);
+  if constexpr (kElements == Elements::kTwo) {
+    const auto joined = warp.read<UInt128>(op.list[0]);
+    for (int i = 0; i < kLanes; ++i) {
+      values[0].lanes[i] = static_cast<std::uint64_t>(joined.lanes[i]);
+      values[1].lanes[i] = static_cast<std::uint64_t>(joined.lanes[i] >> 64U);
+    }
+    valid[0] = valid[1] = warp.valid(op.list[0]);
+  } else {
+    for (std::size_t i = 0; i < access.count; ++i) {
+      values.at(i) = read_bits(warp, op.list[i], access.register_bits);
+      valid.at(i) = warp.valid(op.list[i]);
+    }
   }
   Accesses accesses(warp, op, lanes);
   const LaneAccesses lane_accesses(warp, op, kIsStrong);
@@ -385,8 +357,10 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
       std::memcpy(memory.bytes + i * element, &values.at(i).lanes[lane], element);
       memory.set_written(i * element, element, is_valid);
       if (!is_valid) [[unlikely]] {
-        store_partial(warp, lane, memory, i * element, element, op.list[i],
-                      values.at(i).lanes[lane]);
+        if constexpr (kElements == Elements::kOne) {
+          store_partial(warp, lane, memory, i * element, element, op.list[i],
+                        values.at(i).lanes[lane]);
+        }
         if (memory.allocation != nullptr && !memory.is_written(i * element, element)) {
           report_uninitialized_store(warp, op, lane_bit(lane), address + i * element);
         }
@@ -438,6 +412,17 @@ MemorySpace take_space(Decoder& decoder, bool is_load) {
                                                                       : MemorySpace::kGeneric;
 }
 
+template <bool kIsLoad, Elements kElements>
+Code access_code(bool is_strong, bool is_read_only) {
+  if constexpr (kIsLoad) {
+    return is_strong      ? &run_load<false, true, kElements>
+           : is_read_only ? &run_load<true, false, kElements>
+                          : &run_load<false, false, kElements>;
+  } else {
+    return is_strong ? &run_store<true, kElements> : &run_store<false, kElements>;
+  }
+}
+
 template <bool kIsLoad>
 void decode_access(Decoder& decoder) {
   if (!kIsLoad && decoder.take("async")) {
@@ -467,7 +452,8 @@ void decode_access(Decoder& decoder) {
   if (access.count * bits_of(type) > 256) {
     decoder.fail("unsupported access to more than 32 bytes");
   }
-  if (bits_of(type) < 8 || bits_of(type) > 64) {
+  const bool is_wide = type == Type::kB128 && access.count == 1;
+  if (bits_of(type) < 8 || (bits_of(type) > 64 && !is_wide)) {
     decoder.fail("unsupported type");
   }
   access.address = decoder.add_address(kIsLoad ? 1 : 0);
@@ -477,7 +463,7 @@ void decode_access(Decoder& decoder) {
   for (const syntax::Operand& element : elements) {
     register_bits = std::max(register_bits, decoder.register_bits(element, type));
   }
-  if (register_bits > 64) {
+  if (register_bits > (is_wide ? 128 : 64)) {
     decoder.fail("unsupported register of more than 64 bits");
   }
   const Type register_type = register_bits == bits ? type : bit_type(register_bits);
@@ -489,16 +475,14 @@ void decode_access(Decoder& decoder) {
                                 : decoder.source(element, register_type));
     }
   }
-  access.element_bits = static_cast<std::uint8_t>(bits);
-  access.register_bits = static_cast<std::uint8_t>(register_bits);
+  access.count = is_wide ? 2 : access.count;
+  access.element_bits = static_cast<std::uint8_t>(is_wide ? 64 : bits);
+  access.register_bits = static_cast<std::uint8_t>(is_wide ? 64 : register_bits);
   access.extends_sign = is_signed(type);
   const bool is_strong = access.strength.scope != races::Scope::kNone;
   op.details.set(access);
-  op.code = kIsLoad     ? is_strong      ? &run_load<false, true>
-                          : is_read_only ? &run_load<true>
-                                         : &run_load<false>
-                : is_strong ? &run_store<true>
-                        : &run_store<false>;
+  op.code = is_wide ? access_code<kIsLoad, Elements::kTwo>(is_strong, is_read_only)
+                    : access_code<kIsLoad, Elements::kOne>(is_strong, is_read_only);
 }
 
 constexpr std::uint64_t kPassBytes = 128;

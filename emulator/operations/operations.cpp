@@ -21,7 +21,7 @@ const Operation* find_operation(std::string_view mnemonic) {
                               tensor_operations(),      copy_operations(),
                               trap_operations(),        address_operations(),
                               stack_operations(),       hint_operations(),
-                              system_operations()}) {
+                              system_operations(),      launch_control_operations()}) {
       for (const Operation& operation : family) {
         operations.emplace(operation.mnemonic, &operation);
       }

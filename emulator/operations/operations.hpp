@@ -35,6 +35,7 @@ std::span<const Operation> address_operations();
 std::span<const Operation> stack_operations();
 std::span<const Operation> hint_operations();
 std::span<const Operation> system_operations();
+std::span<const Operation> launch_control_operations();
 
 /// Code of hints and of other operations that change nothing here.
 Outcome run_nothing(Warp& warp, const Op& op, Lanes lanes);

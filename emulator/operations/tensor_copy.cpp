@@ -72,7 +72,7 @@ void require_swizzle_start(Warp& warp, const Op& op, int lane, std::uint64_t sha
         fmt::format(
             "the box begins at {:#x} in shared memory, but the pattern of the swizzle of {} bytes "
             "repeats every {} bytes, so that the box begins at byte {} of the pattern",
-            shared, period / 8, period, shared % period));
+            shared, swizzle_span(swizzle), period, shared % period));
   }
 }
 
@@ -332,6 +332,19 @@ void start_store(Warp& warp, const Op& op, int lane) {
   warp.block().cluster().start(std::make_unique<BulkStore>(std::move(copy), std::move(progress)));
 }
 
+// Whether a lane's store is that of another lane. CUTLASS has all lanes of a warp issue the same
+// one, which is made once.
+bool has_operands_of(const Warp& warp, const Op& op, int lane, int other) {
+  const BulkTransfer& transfer = op.get<BulkTransfer>();
+  const auto is_same = [&](Slot slot) {
+    return slot == kNoSlot ||
+           warp.read_lane<std::uint32_t>(slot, lane) == warp.read_lane<std::uint32_t>(slot, other);
+  };
+  return address_of(warp, transfer.shared, lane) == address_of(warp, transfer.shared, other) &&
+         address_of(warp, transfer.global, lane) == address_of(warp, transfer.global, other) &&
+         is_same(op.slots[kSize]) && std::ranges::all_of(op.list, is_same);
+}
+
 Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
   for (std::size_t i = 0; i < kMaxOperands; ++i) {
     if (op.slots.at(i) != kNoSlot) {
@@ -342,10 +355,12 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
     warp.require_valid(coordinate, op, lanes, "a coordinate");
   }
   const bool is_load = op.slots[kMbarrier] != kNoSlot;
+  const bool is_reduction = op.get<BulkTransfer>().is_reduction;
+  const int first = std::countr_zero(lanes);
   for_each_lane(lanes, [&](int lane) {
     if (is_load) {
       start_load(warp, op, lane);
-    } else {
+    } else if (lane == first || is_reduction || !has_operands_of(warp, op, lane, first)) {
       start_store(warp, op, lane);
     }
   });

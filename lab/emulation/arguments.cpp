@@ -87,11 +87,14 @@ TensorMapArgument read_tensor_map(const Field& field, const std::vector<Buffer>&
     fill(map.desc.element_strides, steps->wholes(rank, rank, 1, kMaxNumber));
   }
   if (const auto swizzle = field.find("swizzle")) {
-    const std::string& mode = swizzle->choice({"none", "32B", "64B", "128B"});
-    map.desc.swizzle = mode == "32B"    ? emu::TensorMapSwizzle::k32
-                       : mode == "64B"  ? emu::TensorMapSwizzle::k64
-                       : mode == "128B" ? emu::TensorMapSwizzle::k128
-                                        : emu::TensorMapSwizzle::kNone;
+    const std::string& mode =
+        swizzle->choice({"none", "32B", "64B", "128B", "128B_ATOM_32B", "128B_ATOM_64B"});
+    map.desc.swizzle = mode == "32B"             ? emu::TensorMapSwizzle::k32
+                       : mode == "64B"           ? emu::TensorMapSwizzle::k64
+                       : mode == "128B"          ? emu::TensorMapSwizzle::k128
+                       : mode == "128B_ATOM_32B" ? emu::TensorMapSwizzle::k128Atom32
+                       : mode == "128B_ATOM_64B" ? emu::TensorMapSwizzle::k128Atom64
+                                                 : emu::TensorMapSwizzle::kNone;
   }
   if (const auto outside = field.find("fill")) {
     map.desc.fill = outside->choice({"zero", "nan"}) == "nan" ? emu::TensorMapFill::kNan

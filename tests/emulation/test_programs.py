@@ -54,7 +54,7 @@ def driver(fovea_bin):
 @pytest.mark.parametrize("mode", ["none", "speed", "size"])
 def test_vector_addition_with_each_compression_of_the_fat_binary(run, mode):
     out, errors, report = run("vector_add", flags=("-arch=sm_90", f"-compress-mode={mode}"))
-    assert out.splitlines() == ["9.0 32 4 232448 232448", "2997000 2 1 cudaSuccess"]
+    assert out.splitlines() == ["9.0 32 8 232448 232448", "2997000 2 1 cudaSuccess"]
     assert report["clean"] and report["launches"] == 2 and report["kernels"] == ["add<float>"]
     assert "no findings" in errors
 
@@ -179,6 +179,22 @@ def test_clusters_dependent_launches_and_tensor_maps(run):
 def test_a_forgotten_wait_for_the_grid_before_is_found(run):
     report = run("clusters", flags=("-arch=sm_90", "-DFORGOTTEN"), code=1)[2]
     assert [(found["kind"], found["kernel"].split("(")[0]) for found in report["found"]] == [("race", "second")]
+
+
+BLACKWELL = ("-gencode", "arch=compute_100a,code=compute_100a")
+
+
+def test_blocks_take_over_the_work_of_others(run):
+    options = ("--target", "sm_100a", "--schedules", "20")
+    out, _, report = run("take_over", flags=BLACKWELL, options=options)
+    assert out.splitlines() == ["cudaSuccess", "0 wrong", "some were taken over"]
+    assert report["clean"] and report["schedules_run"] == 20
+
+
+def test_an_answer_that_is_still_read_when_the_next_one_is_asked_for_is_found(run):
+    options = ("--target", "sm_100a", "--schedules", "20")
+    report = run("take_over", flags=(*BLACKWELL, "-DFORGOTTEN"), options=options, code=1)[2]
+    assert "race" in {found["kind"] for found in report["found"]}
 
 
 @pytest.mark.parametrize("form", ["-ptx", "-fatbin"])

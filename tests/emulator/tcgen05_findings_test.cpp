@@ -111,6 +111,32 @@ TEST_F(Tcgen05FindingsTest, FindsRegistersThatAreNotLoaded) {
                 [](Kernel& kernel) { kernel.wait_load = "tcgen05.wait::st.sync.aligned;\n"; });
 }
 
+// In machine code an access waits for the load of its register; the wait orders tensor memory.
+TEST_F(Tcgen05FindingsTest, RegistersMayBeUsedWithoutAWaitAsOnHardware) {
+  Kernel kernel = good(1);
+  put(kE4M3, 1);
+  ASSERT_TRUE(run(kernel.text(), 1).is_clean());
+  const std::vector<std::uint32_t> expected = results(0);
+  kernel.last_sync = kernel.wait_load + kernel.fence_before + kernel.last_sync;
+  kernel.wait_load = "";
+  kernel.fence_before = "";
+  EXPECT_EQ(of(kernel), Kinds{FindingKind::kUninitialized}) << last_.text();
+  options_.check_tensor_waits = false;
+  put(kE4M3, 1);
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    options_.seed = seed;
+    const Report report = run(kernel.text(), 1, options_);
+    ASSERT_TRUE(report.is_clean()) << report.findings.front().text();
+    EXPECT_EQ(results(0), expected);
+  }
+  // What the wait would write may have been replaced.
+  kernel.more = "mov.b32 %d0, 7;\n";
+  ASSERT_TRUE(run(kernel.text(), 1, options_).is_clean());
+  EXPECT_EQ(results(0).front(), 7U);
+  kernel.last_sync = "bar.sync 0;\n";
+  EXPECT_EQ(of(kernel), Kinds{FindingKind::kRace}) << last_.text();
+}
+
 TEST_F(Tcgen05FindingsTest, FindsProductsOverWhatIsLoaded) {
   const std::string_view before = "tcgen05.fence::before_thread_sync;";
   const std::string_view after = "tcgen05.fence::after_thread_sync;";

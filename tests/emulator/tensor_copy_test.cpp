@@ -66,6 +66,54 @@ TEST_F(SmallBoxTest, MapsMayBeParameters) {
   EXPECT_EQ(get<std::byte>(results + kResults, kBytes), tile_at(16, 4));
 }
 
+// Numbers as an H200 rounds them where the map says that they are tf32; stores change nothing.
+TEST_F(SmallBoxTest, LoadsOfTf32AreRounded) {
+  constexpr std::array<std::array<std::uint32_t, 2>, 18> kRounded = {{
+      {0x3F80'0FFF, 0x3F80'0000},
+      {0x3F80'1000, 0x3F80'0000},
+      {0x3F80'1001, 0x3F80'2000},
+      {0x3F80'2FFF, 0x3F80'2000},
+      {0xBF80'3000, 0xBF80'4000},
+      {0x3F80'4000, 0x3F80'4000},
+      {0x7F7F'EFFF, 0x7F7F'E000},
+      {0x7F7F'F000, 0x7F80'0000},
+      {0xFF7F'FFFF, 0xFF80'0000},
+      {0x7F80'0000, 0x7F80'0000},
+      {0xFF80'0000, 0xFF80'0000},
+      {0x7F80'0001, 0x7FFF'E000},
+      {0xFFC0'0000, 0x7FFF'E000},
+      {0x0000'0FFF, 0x0000'0000},
+      {0x8000'1001, 0x8000'2000},
+      {0x007F'FFFF, 0x0080'0000},
+      {0x0040'0000, 0x0040'0000},
+      {0x8000'0000, 0x8000'0000},
+  }};
+  std::vector<std::uint32_t> numbers(8 * 16);
+  std::vector<std::uint32_t> rounded(8 * 16);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = kRounded.at(i % kRounded.size())[0];
+    rounded[i] = kRounded.at(i % kRounded.size())[1];
+  }
+  for (const TensorMapType type : {TensorMapType::kF32, TensorMapType::kF32Ftz,
+                                   TensorMapType::kTF32, TensorMapType::kTF32Ftz}) {
+    const bool is_rounded = type == TensorMapType::kTF32 || type == TensorMapType::kTF32Ftz;
+    desc_ = {.type = type,
+             .rank = 2,
+             .address = put(numbers),
+             .dims = {16, 8},
+             .strides = {64},
+             .box = {16, 8},
+             .swizzle = TensorMapSwizzle::kNone};
+    const std::uint64_t memory = put_map(encode(desc_), kBytes);
+    const std::string body =
+        load_and_wait("[%r2], [%rd1, {0, 0}], [%r3]") + move_tile(kBytes, true);
+    const Report report = run(kernel(body, kShared), memory, one_warp(kBytes), {.seed = 1});
+    ASSERT_TRUE(report.is_clean()) << report.findings.front().text();
+    EXPECT_EQ(get<std::uint32_t>(memory + kResults, numbers.size()),
+              is_rounded ? rounded : numbers);
+  }
+}
+
 // Before the mbarrier's phase ends there is nothing to rely on.
 TEST_F(SmallBoxTest, LoadsAreLate) {
   const std::string body = load("[%r2], [%rd1, {0, 0}], [%r3]") + "WAIT: bar.warp.sync -1;" +

@@ -108,9 +108,9 @@ TEST(TensorMapTest, RefusesWhatTheDriverRefuses) {
               desc.fill = TensorMapFill::kNan;
             }),
             "tensor map: only floats can be filled with NaN");
-  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.type = static_cast<TensorMapType>(10); }),
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.type = static_cast<TensorMapType>(13); }),
             "tensor map: unknown type, swizzle or fill");
-  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.swizzle = static_cast<TensorMapSwizzle>(4); }),
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.swizzle = static_cast<TensorMapSwizzle>(6); }),
             "tensor map: unknown type, swizzle or fill");
 }
 

@@ -1,6 +1,7 @@
 // Boxes of tensors, gone through element by element: what the emulator's copies are compared with.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -36,13 +37,13 @@ inline TensorCase random_tensor_case(std::mt19937_64& random, bool is_disjoint =
   made.element = kSizes.at(type);
   desc.rank = 1 + static_cast<int>(below(5));
   desc.address = 0x10'0000'0000 + 16 * below(1000);
-  desc.swizzle = static_cast<TensorMapSwizzle>(below(4));
+  desc.swizzle = static_cast<TensorMapSwizzle>(below(6));
   desc.fill = type >= 6 && below(2) == 1 ? TensorMapFill::kNan : TensorMapFill::kZero;
   const auto rank = static_cast<std::size_t>(desc.rank);
   const std::uint64_t units =
       desc.swizzle == TensorMapSwizzle::kNone
           ? 1 + below(made.element == 1 ? 16 : 12)
-          : 1 + below(std::uint64_t{1} << static_cast<unsigned>(desc.swizzle));
+          : 1 + below(std::uint64_t{1} << std::min(static_cast<unsigned>(desc.swizzle), 3U));
   for (std::size_t i = 0; i < rank; ++i) {
     const std::uint64_t most = rank > 3 ? 4 : 9;
     desc.dims.at(i) = 1 + below(i == 0 ? 300 : 12);
@@ -83,15 +84,25 @@ inline constexpr std::array<std::array<std::uint32_t, 8>, 8> kDrawn128 = {
      {6, 7, 4, 5, 2, 3, 0, 1},
      {7, 6, 5, 4, 3, 2, 1, 0}}};
 
+inline constexpr std::array<std::array<std::uint32_t, 8>, 4> kDrawn128Atom32 = {
+    {{0, 1, 2, 3, 4, 5, 6, 7},
+     {2, 3, 0, 1, 6, 7, 4, 5},
+     {4, 5, 6, 7, 0, 1, 2, 3},
+     {6, 7, 4, 5, 2, 3, 0, 1}}};
+inline constexpr std::array<std::array<std::uint32_t, 8>, 2> kDrawn128Atom64 = {
+    {{0, 1, 2, 3, 4, 5, 6, 7}, {4, 5, 6, 7, 0, 1, 2, 3}}};
+
 inline std::uint32_t drawn_place(std::uint32_t address, TensorMapSwizzle swizzle) {
   if (swizzle == TensorMapSwizzle::kNone) {
     return address;
   }
   const std::uint32_t line = address / 128;
   const std::uint32_t unit = address % 128 / 16;
-  const auto& row = swizzle == TensorMapSwizzle::k32   ? kDrawn32.at(line % 2)
-                    : swizzle == TensorMapSwizzle::k64 ? kDrawn64.at(line % 4)
-                                                       : kDrawn128.at(line % 8);
+  const auto& row = swizzle == TensorMapSwizzle::k32          ? kDrawn32.at(line % 2)
+                    : swizzle == TensorMapSwizzle::k64        ? kDrawn64.at(line % 4)
+                    : swizzle == TensorMapSwizzle::k128Atom32 ? kDrawn128Atom32.at(line % 4)
+                    : swizzle == TensorMapSwizzle::k128Atom64 ? kDrawn128Atom64.at(line % 2)
+                                                              : kDrawn128.at(line % 8);
   for (std::uint32_t place = 0; place < 8; ++place) {
     if (row.at(place) == unit) {
       return line * 128 + place * 16 + address % 16;

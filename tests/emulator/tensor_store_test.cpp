@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <random>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -223,6 +224,28 @@ TEST_F(SmallBoxTest, WrongStoresAreFound) {
   desc_.dims[1] = 41;
   EXPECT_EQ(findings_of(body("[%rd1, {0, 34}], [%r2]", read)),
             FindingKinds{FindingKind::kOutOfBounds});
+}
+
+// All lanes of a warp may issue one store, which is made once; stores to other places that overlap
+// are several.
+TEST_F(SmallBoxTest, TheSameStoreOfAllLanesIsOne) {
+  std::mt19937_64 random(3);
+  const std::vector<std::byte> tile = random_bytes(random, kBytes);
+  const auto findings = [&](std::string_view row) {
+    const std::string body = fmt::format(
+        "{} {} fence.proxy.async.shared::cta; bar.warp.sync -1; {} {} [%rd1, {{0, %r9}}], [%r2];"
+        "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;",
+        kBegin, move_tile(kBytes, false), row, kStore);
+    return kinds_over(10, [&](std::uint64_t seed) {
+      const std::uint64_t memory = put_map(encode(desc_), kBytes);
+      device_.write(memory + kResults, tile);
+      return run(kernel(body, kShared), memory, one_warp(kBytes), {.seed = seed});
+    });
+  };
+  EXPECT_EQ(findings("mov.u32 %r9, 2;"), FindingKinds{}) << last_.text();
+  EXPECT_TRUE(
+      std::ranges::equal(get<std::byte>(desc_.address + 2 * 128, 64), std::span(tile).first(64)));
+  EXPECT_EQ(findings("and.b32 %r9, %r1, 1;"), FindingKinds{FindingKind::kRace}) << last_.text();
 }
 
 // A lane stores what others of its warp have written, and tells them when it has been read: both by

@@ -7,6 +7,8 @@
 
 namespace [[gnu::visibility("default")]] emu {
 
+/// Types of elements, in the order of the driver's numbers. Loads round elements of kTF32 and
+/// kTF32Ftz to 10 bits of fraction. No copy flushes subnormal numbers.
 enum class TensorMapType : std::uint8_t {
   kU8,
   kU16,
@@ -18,10 +20,14 @@ enum class TensorMapType : std::uint8_t {
   kF32,
   kF64,
   kBF16,
+  kF32Ftz,
+  kTF32,
+  kTF32Ftz,
 };
 
-/// Swizzle: permutation of 16-byte units in shared memory; k32, k64 and k128 are its span in bytes.
-enum class TensorMapSwizzle : std::uint8_t { kNone, k32, k64, k128 };
+/// Swizzle: permutation of units in shared memory; k32, k64 and k128 are its span in bytes. Units
+/// are of 16 bytes; those of k128Atom32 and k128Atom64, which sm_100 has, are of 32 and 64 bytes.
+enum class TensorMapSwizzle : std::uint8_t { kNone, k32, k64, k128, k128Atom32, k128Atom64 };
 
 /// Fill value for elements outside of the tensor. The NaN that a GPU uses is not documented; the
 /// emulator's has all bits but the sign set.

@@ -177,7 +177,7 @@ class Gpu {
 
 /// Sizes and limits of the emulated GPU, those of a Hopper or Blackwell but for the number of SMs.
 struct GpuLimits {
-  static constexpr int kSms = 4;
+  static constexpr int kSms = 8;
   static constexpr int kMaxThreads = 1024;
   static constexpr int kThreadsPerSm = 2048;
   static constexpr int kBlocksPerSm = 32;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -12,21 +13,25 @@
 namespace fovea::programs {
 namespace {
 
-// Element types and swizzles, in the order of the driver's numbers.
-constexpr std::array kTypes = {emu::TensorMapType::kU8,  emu::TensorMapType::kU16,
-                               emu::TensorMapType::kU32, emu::TensorMapType::kS32,
-                               emu::TensorMapType::kU64, emu::TensorMapType::kS64,
-                               emu::TensorMapType::kF16, emu::TensorMapType::kF32,
-                               emu::TensorMapType::kF64, emu::TensorMapType::kBF16};
-constexpr std::array kSwizzles = {emu::TensorMapSwizzle::kNone, emu::TensorMapSwizzle::k32,
-                                  emu::TensorMapSwizzle::k64, emu::TensorMapSwizzle::k128};
+// Swizzles, in the order of the driver's numbers; nothing for one that is not supported.
+using Swizzle = emu::TensorMapSwizzle;
+constexpr std::array<std::optional<Swizzle>, 7> kSwizzles = {
+    Swizzle::kNone,      Swizzle::k32, Swizzle::k64,       Swizzle::k128,
+    Swizzle::k128Atom32, std::nullopt, Swizzle::k128Atom64};
 
-template <typename Table>
-auto look_up(const Table& table, int number, const char* what) {
-  if (number < 0 || static_cast<std::size_t>(number) >= table.size()) {
-    throw CallError{kNotSupported, fmt::format("the {} {} is not supported", what, number)};
+// Returns the swizzle of this number. Cards before sm_100 refuse those of larger units.
+Swizzle swizzle_of(int number, int arch) {
+  constexpr int kFirstOfBlackwell = 4;
+  const bool is_known = number >= 0 && static_cast<std::size_t>(number) < kSwizzles.size();
+  const auto swizzle = is_known ? kSwizzles.at(static_cast<std::size_t>(number)) : std::nullopt;
+  if (!swizzle.has_value()) {
+    throw CallError{kNotSupported, fmt::format("the swizzle {} is not supported", number)};
   }
-  return table[static_cast<std::size_t>(number)];
+  if (number >= kFirstOfBlackwell && arch < 100) {
+    throw CallError{kInvalidValue,
+                    fmt::format("the swizzle {} needs sm_100 or later (--target)", number)};
+  }
+  return *swizzle;
 }
 
 }  // namespace
@@ -35,7 +40,7 @@ FOVEA_ENTRY cuTensorMapEncodeTiled(void* to, int type, std::uint32_t rank, void*
                                    const std::uint64_t* dims, const std::uint64_t* strides,
                                    const std::uint32_t* box, const std::uint32_t* element_strides,
                                    int interleave, int swizzle, int /*l2_promotion*/, int fill) {
-  return driver_call(__func__, [&](Gpu&) {
+  return driver_call(__func__, [&](Gpu& gpu) {
     constexpr std::uint32_t kMaxRank = 5;
     constexpr std::uint64_t kAlignment = 64;
     if (to == nullptr || number_of(to) % kAlignment != 0) {
@@ -46,14 +51,17 @@ FOVEA_ENTRY cuTensorMapEncodeTiled(void* to, int type, std::uint32_t rank, void*
       throw CallError{kInvalidValue,
                       fmt::format("a map of {} dimensions; expected 1 to {}", rank, kMaxRank)};
     }
+    if (type < 0 || type > static_cast<int>(emu::TensorMapType::kTF32Ftz)) {
+      throw CallError{kNotSupported, fmt::format("the element type {} is not supported", type)};
+    }
     if (interleave != 0) {
       throw CallError{kNotSupported, "interleaved tensor maps are not supported"};
     }
     emu::TensorMapDesc desc{
-        .type = look_up(kTypes, type, "element type of tensor maps"),
+        .type = static_cast<emu::TensorMapType>(type),
         .rank = static_cast<int>(rank),
         .address = number_of(address),
-        .swizzle = look_up(kSwizzles, swizzle, "swizzle of tensor maps"),
+        .swizzle = swizzle_of(swizzle, gpu.settings().arch),
         .fill = fill == 0 ? emu::TensorMapFill::kZero : emu::TensorMapFill::kNan};
     std::copy_n(dims, rank, desc.dims.begin());
     std::copy_n(strides, rank - 1, desc.strides.begin());

@@ -43,7 +43,7 @@ class TensorMap:
     Attributes:
         array: the tensor in global memory, up to five dimensions.
         box: elements that the TMA copies at once, innermost dimension first.
-        swizzle: "none", "32B", "64B" or "128B".
+        swizzle: "none", "32B", "64B" or "128B"; "128B_ATOM_32B" or "128B_ATOM_64B" for sm_100.
         fill: of elements outside of the tensor: "zero" or "nan".
         element_strides: steps between elements, innermost first; 1 where not given.
     """
