@@ -118,6 +118,7 @@ Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
     const Memory memory = matrix_row(warp, op, move, row);
     accesses.add(memory, kRowBytes);
     lane_accesses.check(static_cast<int>(row), memory, kRowBytes, false);
+    lane_accesses.record(races::LaneShadow::kWholeWarp, memory, kRowBytes, false);
     rows[row] = read_row(memory, move.packed_bits);
   }
   accesses.check_read();
@@ -147,7 +148,7 @@ Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
 // Calls use(lane, memory, bytes) for what the lanes write of a matrix: whole words that are one
 // lane's, or else whole rows of all lanes, several of which write to each word.
 template <MatrixLayout kLayout, typename Use>
-void for_each_written(const MatrixMove& move, std::span<const Memory> rows, Use&& use) {
+void for_each_written(std::span<const Memory> rows, Use&& use) {
   if constexpr (kLayout == MatrixLayout::kRows) {
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       const auto [row, byte] = place_of<kLayout>(lane, 0, 0);
@@ -197,7 +198,7 @@ Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
     accesses.add(all_rows.at(row), kRowBytes);
   }
   for (std::size_t matrix = 0; matrix < move.count; ++matrix) {
-    for_each_written<kLayout>(move, rows_of(matrix),
+    for_each_written<kLayout>(rows_of(matrix),
                               [&](int lane, const Memory& memory, std::size_t bytes) {
                                 lane_accesses.check(lane, memory, bytes, true);
                               });
@@ -205,12 +206,12 @@ Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
   constexpr std::size_t kSize = piece_bytes(kLayout);
   for_each_piece<kLayout>(
       warp, op, all_rows,
-      [&](const Memory& row, std::size_t byte, std::uint32_t value, Lanes lane, bool is_valid) {
+      [&](const Memory& row, std::size_t byte, std::uint32_t value, Lanes /*lane*/, bool is_valid) {
         std::memcpy(row.bytes + byte, &value, kSize);
         row.set_written(byte, kSize, is_valid);
       });
   for (std::size_t matrix = 0; matrix < move.count; ++matrix) {
-    for_each_written<kLayout>(move, rows_of(matrix),
+    for_each_written<kLayout>(rows_of(matrix),
                               [&](int lane, const Memory& memory, std::size_t bytes) {
                                 lane_accesses.record(lane, memory, bytes, true);
                               });
@@ -218,11 +219,12 @@ Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
   accesses.check_write();
   if (accesses.overlap()) {  // rows at the same place must have the same values
     Lanes overwritten = 0;
-    for_each_piece<kLayout>(
-        warp, op, all_rows,
-        [&](const Memory& row, std::size_t byte, std::uint32_t value, Lanes lane, bool) {
-          overwritten |= std::memcmp(row.bytes + byte, &value, kSize) != 0 ? lane : 0;
-        });
+    for_each_piece<kLayout>(warp, op, all_rows,
+                            [&](const Memory& row, std::size_t byte, std::uint32_t value,
+                                Lanes lane, bool /*is_valid*/) {
+                              overwritten |=
+                                  std::memcmp(row.bytes + byte, &value, kSize) != 0 ? lane : 0;
+                            });
     if (overwritten != 0) {
       report_differing_lanes(warp, op, overwritten);
     }

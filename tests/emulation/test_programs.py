@@ -110,7 +110,7 @@ def test_host_memory_is_registered_once(run):
 def test_a_cooperative_launch_counts_the_blocks_of_clusters(run):
     out, errors, _ = run("wrong", "14", flags=("-arch=sm_90",), code=None)
     assert out.splitlines() == ["cudaSuccess", "cudaErrorCooperativeLaunchTooLarge"]
-    assert "a cooperative launch has 34 blocks" in errors
+    assert "a cooperative launch has 66 blocks" in errors
 
 
 def test_what_kernels_print_has_no_decimal_comma(run, tmp_path, monkeypatch):

@@ -143,7 +143,8 @@ TEST(LimitsTest, NumbersThatNoTypeHoldsAreRefused) {
   for (const char* const body :
        {"mov.u32 %r2, %tid.q;", "mov.u32 %r2, %tid.;", "cp.async.wait_group 256;",
         ".loc 1 9999999999 1", "ld.global.pred %rs1, [%rd1];", "ld.global.s4 %rs1, [%rd1];",
-        ".reg .b128 %q; ld.global.b128 %q, [%rd1];", "fence.proxy.tensormap::generic.release;"}) {
+        ".reg .b128 %q; ld.global.v2.b128 {%q, %q}, [%rd1];",
+        "fence.proxy.tensormap::generic.release;"}) {
     EXPECT_NE(said_of(kernel(body)), "") << body;
   }
   EXPECT_EQ(said_of(kernel("mov.u64 %rd4, -9223372036854775808; "

@@ -47,9 +47,11 @@ int runtime_call(const char* function, const Body& body) {
 
 /// Begins an exported function, and gives one that exists a second name, such as for programs that
 /// have a default stream per thread.
+// NOLINTBEGIN(bugprone-macro-parentheses): GCC warns of a declared name in parentheses
 #define FOVEA_ENTRY extern "C" [[gnu::visibility("default")]] int
 #define FOVEA_ALIAS(function, name) \
-  extern "C" [[gnu::visibility("default"), gnu::alias(#function)]] decltype(function)(name);
+  extern "C" [[gnu::visibility("default"), gnu::alias(#function)]] decltype(function) name;
+// NOLINTEND(bugprone-macro-parentheses)
 
 /// Stores a result where the program asks for it. Throws CallError for a null pointer.
 template <typename Type, typename Value>

@@ -111,7 +111,7 @@ int main(int, char** argv) {
       break;
     }
     case 14:  // as many blocks as fit at a time, and two more
-      for (const unsigned clusters : {16U, 17U}) {
+      for (const unsigned clusters : {32U, 33U}) {
         void* arguments[] = {&numbers};
         print(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(pairs), dim3(clusters), dim3(256),
                                           arguments, 0, nullptr));
