@@ -191,6 +191,18 @@ void Accesses::check(bool is_write, const races::View& view) const {
   }
 }
 
+void require_writable(const Warp& warp, const Op& op, Lanes lanes, const Memory& memory,
+                      std::uint64_t address) {
+  const bool is_parameter = memory.written == nullptr;
+  if (is_parameter || (memory.allocation != nullptr && memory.allocation->is_constant))
+      [[unlikely]] {
+    warp.stop(FindingKind::kOutOfBounds, op, lanes,
+              fmt::format("it writes at {:#x} to {}, which are constant memory", address,
+                          is_parameter ? "the kernel's parameters" : ".const variables"),
+              std::nullopt, is_parameter ? 0 : address);
+  }
+}
+
 void LaneAccesses::check(int lane, const Memory& memory, std::size_t bytes, bool is_write) const {
   if (is_checked(memory, bytes)) {
     check_lane(warp_, op_, lane, is_write,

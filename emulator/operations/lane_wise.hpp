@@ -118,8 +118,7 @@ template <typename T>
 void keep_partial(Warp& warp, Slot slot, Lanes lanes, const Vec<T>& values,
                   const Vec<std::uint64_t>& written_bits) {
   for_each_lane(lanes, [&](int lane) {
-    warp.partial_values.keep(slot, lane,
-                             static_cast<std::make_unsigned_t<T>>(values.lanes[lane]),
+    warp.partial_values.keep(slot, lane, static_cast<std::make_unsigned_t<T>>(values.lanes[lane]),
                              written_bits.lanes[lane]);
   });
 }

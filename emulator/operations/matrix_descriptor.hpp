@@ -83,8 +83,7 @@ class ElementAddresses {
   // Without divisions: this is called for every 16 bytes.
   [[nodiscard]] std::uint32_t operator()(std::size_t line, std::size_t k) const {
     // Position in bytes along the contiguous dimension, and index across it.
-    const std::uint32_t along =
-        static_cast<std::uint32_t>(is_k_major_ ? k : line) * element_bytes_;
+    const std::uint32_t along = static_cast<std::uint32_t>(is_k_major_ ? k : line) * element_bytes_;
     const auto across = static_cast<std::uint32_t>(is_k_major_ ? line : k);
     const std::uint32_t offset = (along & (width_ - 1)) + (across % 8 << shift_) +
                                  (along >> shift_) * piece_stride_ + across / 8 * group_stride_;

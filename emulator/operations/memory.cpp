@@ -137,18 +137,6 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
   }
 }
 
-void require_writable(const Warp& warp, const Op& op, Lanes lanes, const Memory& memory,
-                      std::uint64_t address) {
-  const bool is_parameter = memory.written == nullptr;
-  if (is_parameter || (memory.allocation != nullptr && memory.allocation->is_constant))
-      [[unlikely]] {
-    warp.stop(FindingKind::kOutOfBounds, op, lanes,
-              fmt::format("it writes at {:#x} to {}, which are constant memory", address,
-                          is_parameter ? "the kernel's parameters" : ".const variables"),
-              std::nullopt, is_parameter ? 0 : address);
-  }
-}
-
 void report_uninitialized_store(const Warp& warp, const Op& op, Lanes lanes,
                                 std::uint64_t address) {
   if (warp.grid().checks_stored_values) {

@@ -133,9 +133,8 @@ void add_shared_ranges(std::vector<SharedRange>& to, std::size_t block, std::uin
       static_cast<std::uint32_t>(kChunkBytes / bytes_of(element) * bits_of(element) / 8);
   const ElementAddresses addresses(MatrixDescriptor::from_bits(bits), shape);
   std::vector<std::uint32_t> chunks;
-  for_each_chunk(shape, shape.lines, [&](std::size_t line, std::size_t k) {
-    chunks.push_back(addresses(line, k));
-  });
+  for_each_chunk(shape, shape.lines,
+                 [&](std::size_t line, std::size_t k) { chunks.push_back(addresses(line, k)); });
   std::ranges::sort(chunks);
   const std::size_t first_index = to.size();
   for (const std::uint32_t chunk : chunks) {

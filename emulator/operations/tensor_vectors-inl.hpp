@@ -167,8 +167,7 @@ struct F32Accumulators {
   }
   // Keeps the leading bits of sum * 2^(unit - 127); a zero is +0. Units are from 1 to 254, unless
   // the sum is 0.
-  [[gnu::always_inline]] static Ints bits_of(const Ints& sums, const Ints& units,
-                                             int result_bits) {
+  [[gnu::always_inline]] static Ints bits_of(const Ints& sums, const Ints& units, int result_bits) {
     // The largest binary32 that is less than 2^31: what is above it is cut off to it.
     constexpr int kLargest = 0x7FFFFF80;
     const Ints sign = sums >> 31;
@@ -198,8 +197,7 @@ struct F16Accumulators {
                                              int /*result_bits*/) {
     return join(half_bits_of(lower(sums), lower(units)), half_bits_of(upper(sums), upper(units)));
   }
-  [[gnu::always_inline]] static HalfInts half_bits_of(const HalfInts& sums,
-                                                      const HalfInts& units) {
+  [[gnu::always_inline]] static HalfInts half_bits_of(const HalfInts& sums, const HalfInts& units) {
     constexpr std::uint64_t kFraction = (std::uint64_t{1} << 52) - 1;
     constexpr int kMinExponent = 1 - kBias;
     const Longs powers = (__builtin_convertvector(units, Longs) + (1023 - 127)) << 52;
@@ -244,8 +242,8 @@ struct WideSum {
   Ints rests = {};    // eighths of it that this has left out
 
   [[gnu::always_inline]] void add(const Ints& number) {
-    total = reinterpret_cast<Ints>(reinterpret_cast<Words>(total) +
-                                   reinterpret_cast<Words>(number));
+    total =
+        reinterpret_cast<Ints>(reinterpret_cast<Words>(total) + reinterpret_cast<Words>(number));
     eighths += number >> 3;
     rests += number & 7;
   }

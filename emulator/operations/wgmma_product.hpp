@@ -15,7 +15,7 @@ namespace emu {
 
 constexpr std::size_t kWarpsPerWarpgroup = 4;
 constexpr std::size_t kRowsPerWarp = 16;  // the warp's share of the 64 rows of A and D
-constexpr std::size_t kMaxColumns = 256;      // N
+constexpr std::size_t kMaxColumns = 256;  // N
 constexpr std::size_t kRegistersForA = 4;
 constexpr std::uint16_t kWordsOfLine = 8;  // lines of A and B have 32 bytes
 

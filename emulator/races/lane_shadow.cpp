@@ -17,11 +17,10 @@ std::optional<LaneShadow::Conflict> LaneShadow::find(const OpenIntervals& open, 
         (is_strong && mark.is_strong != 0)) {
       return std::nullopt;
     }
-    return Conflict{
-        .lane = is_one_lane(mark.lanes) ? std::countr_zero(mark.lanes) : kWholeWarp,
-        .operation = mark.operation,
-        .is_write = was_write,
-        .offset = std::uint64_t{cell} << shift_};
+    return Conflict{.lane = is_one_lane(mark.lanes) ? std::countr_zero(mark.lanes) : kWholeWarp,
+                    .operation = mark.operation,
+                    .is_write = was_write,
+                    .offset = std::uint64_t{cell} << shift_};
   };
   const std::size_t end = std::min(((offset + bytes - 1) >> shift_) + 1, cells_.size());
   for (std::size_t cell = offset >> shift_; cell < end; ++cell) {

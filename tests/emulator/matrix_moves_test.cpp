@@ -98,8 +98,8 @@ TEST_F(MatrixMovesTest, TransposedBytesAreLaidOutAsCutlassHasThem) {
     };
     constexpr std::array<unsigned, 8> kMoved = {0, 1, 4, 5, 2, 3, 6, 7};
     for (unsigned value = 0; value < 8; ++value) {
-      const unsigned bit = lane % 4 * 256 + lane / 4 * 8 + value % 2 * 128 + value / 2 % 2 * 64 +
-                           value / 4 * 1024;
+      const unsigned bit =
+          lane % 4 * 256 + lane / 4 * 8 + value % 2 * 128 + value / 2 % 2 * 64 + value / 4 * 1024;
       const unsigned row = bit / 128;
       // The thread that gives the row's address.
       const unsigned thread = row % 2 + row / 8 * 2 + row / 2 % 4 * 4;
@@ -135,8 +135,7 @@ TEST_F(MatrixMovesTest, UnpacksElements) {
         for (unsigned i = 0; i < 2 * count * 32; ++i) {
           for (unsigned part = 0; part < 4; ++part) {
             const unsigned row = i / 64 * 16 + i % 4 * 4 + part;
-            ASSERT_EQ(turned[i] >> (8 * part) & 0xFFU,
-                      element(row, i % 32 / 4 + i / 32 % 2 * 8));
+            ASSERT_EQ(turned[i] >> (8 * part) & 0xFFU, element(row, i % 32 / 4 + i / 32 % 2 * 8));
           }
         }
       }
@@ -162,6 +161,28 @@ TEST_F(MatrixMovesTest, GenericAddressesAreOfTheBlocksSharedMemory) {
   for (const std::string_view move : {"ldmatrix.sync.aligned.m8n8.x1.b16 {%r2}, [%rd1];",
                                       "stmatrix.sync.aligned.m8n8.x1.b16 [%rd1], {%r1};"}) {
     EXPECT_EQ(finding_of(move), FindingKind::kOutOfBounds);
+  }
+}
+
+TEST_F(MatrixMovesTest, LanesDoNotWriteOverWhatOthersRead) {
+  for (const bool is_right : {false, true}) {
+    const std::string body = fmt::format(R"(
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, buffer;
+  shl.b32 %r3, %r1, 2;
+  add.u32 %r3, %r3, %r2;
+  st.shared.u32 [%r3], %r1;
+  bar.warp.sync -1;
+  ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%r4}}, [%r2];
+  {}
+  st.shared.u32 [%r3], %r4;)",
+                                         is_right ? "bar.warp.sync -1;" : "");
+    if (is_right) {
+      const Report report = run(kernel(body, kRowBuffer), put(std::vector{0}), 32);
+      EXPECT_TRUE(report.is_clean());
+    } else {
+      EXPECT_EQ(finding_of(body, 32, kRowBuffer), FindingKind::kRace);
+    }
   }
 }
 

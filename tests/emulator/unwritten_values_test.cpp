@@ -123,8 +123,7 @@ TEST_F(UnwrittenValuesTest, BitFieldsOfALocalWordAreSetOneByOne) {
   EXPECT_FALSE(found("and.b32 %r10, %r5, 0xffff; st.global.u32 [%rd3], %r10;"));
   EXPECT_FALSE(found("bfe.u32 %r10, %r5, 5, 11; st.global.u32 [%rd3], %r10;"));
   EXPECT_FALSE(found("ld.local.u16 %rs1, [fields]; st.global.u16 [%rd3], %rs1;"));
-  EXPECT_FALSE(
-      found("shl.b32 %r10, %r5, 16; shr.s32 %r10, %r10, 21; st.global.u32 [%rd3], %r10;"));
+  EXPECT_FALSE(found("shl.b32 %r10, %r5, 16; shr.s32 %r10, %r10, 21; st.global.u32 [%rd3], %r10;"));
   EXPECT_TRUE(found("and.b32 %r10, %r5, 0x1ffff; st.global.u32 [%rd3], %r10;"));
   EXPECT_TRUE(found("bfe.u32 %r10, %r5, 5, 12; st.global.u32 [%rd3], %r10;"));
   EXPECT_TRUE(found("st.global.u32 [%rd3], %r5;"));
@@ -133,8 +132,9 @@ TEST_F(UnwrittenValuesTest, BitFieldsOfALocalWordAreSetOneByOne) {
   EXPECT_FALSE(
       found("bfi.b32 %r10, %r1, %r5, 16, 16; st.local.u32 [fields], %r10;"
             "ld.local.u32 %r10, [fields]; st.global.u32 [%rd3], %r10;"));
-  EXPECT_TRUE(found("ld.local.u32 %r10, [fields+4]; and.b32 %r10, %r10, 31;"
-                    "st.global.u32 [%rd3], %r10;"));
+  EXPECT_TRUE(
+      found("ld.local.u32 %r10, [fields+4]; and.b32 %r10, %r10, 31;"
+            "st.global.u32 [%rd3], %r10;"));
   // Parts of a byte, in a register of another size.
   EXPECT_FALSE(
       found("ld.local.u8 %rs1, [fields]; cvt.u32.u16 %r10, %rs1; and.b32 %r10, %r10, 255;"

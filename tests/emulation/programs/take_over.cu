@@ -1,5 +1,5 @@
-// A grid whose blocks cancel others that have not started, and do their work: cluster launch control
-// (sm_100), as CUDA's guide has it.
+// A grid whose blocks cancel others that have not started, and do their work: cluster launch
+// control (sm_100), as CUDA's guide has it.
 #include <cstdint>
 #include <cstdio>
 
