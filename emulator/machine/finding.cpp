@@ -15,7 +15,7 @@ namespace emu {
 
 namespace {
 
-// In the order of FindingKind.
+// Names in the order of FindingKind.
 constexpr std::array<std::string_view, 16> kKindNames = {
     "out of bounds", "misaligned",      "uninitialised",
     "divergent",     "barrier misuse",  "register race",

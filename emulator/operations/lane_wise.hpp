@@ -90,7 +90,7 @@ template <typename F, typename To, typename... From>
       }
       continue;
     }
-    // Of pairs of unknown values all where nothing varies yet, and else only those of patterns.
+    // Tries all pairs of unknown values where nothing varies yet, and else only those of patterns.
     for (std::size_t j = 0; j < probes.size() && (varying == 0 || std::max(i, j) < patterns); ++j) {
       if (probe(probes[i], probes[j])) {
         return 0;

@@ -80,7 +80,7 @@ class ElementAddresses {
     group_stride_ = is_swapped ? descriptor.leading : descriptor.stride;
   }
 
-  // Without divisions: this is called for every 16 bytes.
+  // Avoids divisions, because this is called for every 16 bytes.
   [[nodiscard]] std::uint32_t operator()(std::size_t line, std::size_t k) const {
     // Position in bytes along the contiguous dimension, and index across it.
     const std::uint32_t along = static_cast<std::uint32_t>(is_k_major_ ? k : line) * element_bytes_;

@@ -268,13 +268,13 @@ struct FloatSums {
     auto pair_tops = reinterpret_cast<Shorts>(splat(2 * kNoTop * (1 << 16)));
 #pragma GCC unroll 16
     for (std::size_t pair = 0; pair < depth / 2; ++pair) {
-      Ints both;
-      load(b.tops + pair * kBlockLines, both);
-      both += a.tops[pair * kBlockLines];  // the lower halves do not overflow
-      pair_tops = greater(reinterpret_cast<Shorts>(both), pair_tops);
+      Ints sums;
+      load(b.tops + pair * kBlockLines, sums);
+      sums += a.tops[pair * kBlockLines];  // the lower halves do not overflow
+      pair_tops = greater(reinterpret_cast<Shorts>(sums), pair_tops);
     }
-    const auto both = reinterpret_cast<Ints>(pair_tops);
-    const Ints product_tops = greater(both >> 16, (both & 0xFFFF) + 2 * kNoTop);
+    const auto sums = reinterpret_cast<Ints>(pair_tops);
+    const Ints product_tops = greater(sums >> 16, (sums & 0xFFFF) + 2 * kNoTop);
     Ints shifts;
     load(b.shifts, shifts);
     load(b.is_special, special);

@@ -69,8 +69,8 @@ std::vector<Job> make_jobs(std::span<const Card* const> cards,
         add(*cards[i], card_case);
       }
     }
-    if (const auto& one = larger[i]) {
-      add(*cards[i], *one);
+    if (const auto& chosen = larger[i]) {
+      add(*cards[i], *chosen);
     }
   }
   return jobs;

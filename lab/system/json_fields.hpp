@@ -21,16 +21,16 @@ namespace fovea::lab {
 
 [[nodiscard]] inline const nlohmann::ordered_json& array_in(const nlohmann::ordered_json& json,
                                                             const char* key) {
-  static const auto none = nlohmann::ordered_json::array();
+  static const auto empty = nlohmann::ordered_json::array();
   const auto match = json.find(key);
-  return match != json.end() && match->is_array() ? *match : none;
+  return match != json.end() && match->is_array() ? *match : empty;
 }
 
 [[nodiscard]] inline const nlohmann::ordered_json& object_in(const nlohmann::ordered_json& json,
                                                              const char* key) {
-  static const auto none = nlohmann::ordered_json::object();
+  static const auto empty = nlohmann::ordered_json::object();
   const auto match = json.find(key);
-  return match != json.end() && match->is_object() ? *match : none;
+  return match != json.end() && match->is_object() ? *match : empty;
 }
 
 }  // namespace fovea::lab

@@ -75,13 +75,13 @@ TEST(LaunchFileTest, ALaunchIsAsItSays) {
 }
 
 TEST(LaunchFileTest, BuffersHoldAddressesOfBuffers) {
-  const auto of = [](const std::string& kind, const std::string& list) {
+  const auto text_of = [](const std::string& kind, const std::string& list) {
     return fmt::format(R"({{"buffers": {{"to": {{{} "content": {{"addresses": {}}}}},
                                         "x": {{"bytes": 64}}, "y": {{"bytes": 64}}}},
                            "launch": {{"grid": 1, "block": 1}}}})",
                        kind, list);
   };
-  const LaunchFile file = parse(of("", R"([{"buffer": "y"}, {"buffer": "x", "offset": 16}])"));
+  const LaunchFile file = parse(text_of("", R"([{"buffer": "y"}, {"buffer": "x", "offset": 16}])"));
   const Buffer& to = file.buffers.front();
   EXPECT_EQ(to.type, ElementType::kU64);
   EXPECT_EQ(to.shape, Shape({2}));
@@ -89,11 +89,11 @@ TEST(LaunchFileTest, BuffersHoldAddressesOfBuffers) {
   EXPECT_EQ(file.buffers[to.addresses[0].buffer].name, "y");
   EXPECT_EQ(file.buffers[to.addresses[1].buffer].name, "x");
   EXPECT_EQ(to.addresses[1].offset, 16U);
-  EXPECT_NE(message_of(of("", R"([{"buffer": "z"}])")).find("unknown buffer \"z\""),
+  EXPECT_NE(message_of(text_of("", R"([{"buffer": "z"}])")).find("unknown buffer \"z\""),
             std::string::npos);
-  EXPECT_NE(message_of(of(R"("type": "f32",)", "[]")).find("addresses are u64, not f32"),
+  EXPECT_NE(message_of(text_of(R"("type": "f32",)", "[]")).find("addresses are u64, not f32"),
             std::string::npos);
-  EXPECT_NE(message_of(of(R"("shape": [3],)", R"([{"buffer": "x"}])"))
+  EXPECT_NE(message_of(text_of(R"("shape": [3],)", R"([{"buffer": "x"}])"))
                 .find("expected 3 addresses for the shape"),
             std::string::npos);
 }

@@ -28,12 +28,12 @@ TEST(ScheduleSearch, RunsUpToTheFirstThatIsNotClean) {
     const auto clean = numbers_run({.begin = 2, .end = 9, .threads = threads}, 100, first);
     EXPECT_EQ(clean, (std::set<std::size_t>{2, 3, 4, 5, 6, 7, 8}));
     EXPECT_EQ(first, 9U);
-    const auto some = numbers_run({.end = 1000, .threads = threads}, 20, first);
+    const auto ran = numbers_run({.end = 1000, .threads = threads}, 20, first);
     EXPECT_EQ(first, 20U);
     for (std::size_t number = 0; number <= first; ++number) {
-      EXPECT_TRUE(some.contains(number));
+      EXPECT_TRUE(ran.contains(number));
     }
-    EXPECT_LT(some.size(), 200U);
+    EXPECT_LT(ran.size(), 200U);
     const auto all = numbers_run({.end = 50, .all = true, .threads = threads}, 20, first);
     EXPECT_EQ(all.size(), 50U);
     EXPECT_EQ(first, 20U);

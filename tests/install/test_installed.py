@@ -248,7 +248,7 @@ def test_a_project_with_the_emulator_alone(installed, library, tmp_path):
     emulator = library.parent / "libfovea_emulator.so"
     exported = [line.split(" ", 2)[2] for line in output("nm", "-DC", "--defined-only", emulator).splitlines()]
     public = re.compile(
-        r"emu::((Device|Finding|RunOptions|TraceEvent)::[~\w]+|name_of|source_name|can_go_on_behind|encode)[\[(].*|(vtable|typeinfo|typeinfo name) for emu::Error|emu::Error::.*"
+        r"emu::((Device|Finding|RunOptions|TraceEvent)::[~\w]+|name_of|kind_called|source_name|can_go_on_behind|encode)[\[(].*|(vtable|typeinfo|typeinfo name) for emu::Error|emu::Error::.*"
     )
     assert [name for name in exported if not public.fullmatch(name)] == []
 
