@@ -185,7 +185,7 @@ def test_ptx_that_cannot_be_run_names_the_line():
 
 def test_cuda_is_compiled(tmp_path, monkeypatch):
     if not shutil.which("nvcc"):
-        pytest.skip("there is no CUDA compiler on the PATH: nvcc compiles the source of this test")
+        pytest.skip("no CUDA compiler compiles the source of this test: scripts/setup installs nvcc")
     x, y = saxpy_arrays()
     report = emu.run(SAXPY.with_suffix(".cu"), "saxpy", 4, 256, np.int32(1001), np.float32(2), x, y, arch="sm_90")
     assert report.findings[0].source.endswith("saxpy.cu:5") and report.findings[0].file.endswith("saxpy.cu")
