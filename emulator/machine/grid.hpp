@@ -70,12 +70,12 @@ struct Grid {
   }
   /// Index of the first block of the cluster that starts next.
   [[nodiscard]] std::array<std::uint32_t, 3> next_cluster() const {
-    const std::uint64_t number = started_blocks / cluster_blocks();
+    const std::uint64_t next = started_blocks / cluster_blocks();
     const std::uint64_t clusters_x = blocks[0] / cluster[0];
     const std::uint64_t clusters_y = blocks[1] / cluster[1];
-    return {static_cast<std::uint32_t>(number % clusters_x) * cluster[0],
-            static_cast<std::uint32_t>(number / clusters_x % clusters_y) * cluster[1],
-            static_cast<std::uint32_t>(number / clusters_x / clusters_y) * cluster[2]};
+    return {static_cast<std::uint32_t>(next % clusters_x) * cluster[0],
+            static_cast<std::uint32_t>(next / clusters_x % clusters_y) * cluster[1],
+            static_cast<std::uint32_t>(next / clusters_x / clusters_y) * cluster[2]};
   }
   /// Counts the blocks of that cluster as ended, without starting them.
   void cancel_next_cluster() {

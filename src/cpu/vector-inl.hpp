@@ -175,11 +175,16 @@ HWY_INLINE V exp2_in_range(D d, V x) {
   return hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
 }
 
-/// Returns max(x, -126). NaN stays NaN: maxps returns its second operand if one is NaN, and other
-/// instruction sets return NaN.
+/// Returns max(x, -126). NaN stays NaN: maxps returns its second operand if one is NaN, Highway's
+/// scalar Max() returns the other operand, and other instruction sets return NaN.
 template <typename D, typename V>
 HWY_INLINE V at_least_lowest_exponent(D d, V x) {
-  return hn::Max(hn::Set(d, -126.0F), x);
+  const auto lowest = hn::Set(d, -126.0F);
+#if HWY_TARGET == HWY_SCALAR
+  return hn::IfThenElse(hn::Lt(x, lowest), lowest, x);
+#else
+  return hn::Max(lowest, x);
+#endif
 }
 
 /// exp(x) for x <= 0, but not less than exp(-87). NaN stays NaN.
