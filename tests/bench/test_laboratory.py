@@ -268,7 +268,7 @@ def test_gates_and_a_planted_slow_down(stand_in, tmp_path, monkeypatch):
     )
     place, command = command_of(stand_in, "gate_planted")
     command[1] = tmp_path / "bench/run_gpu.py"
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     found = json.loads((place.with_suffix("") / "gate_planted.json").read_text())
     assert found["gates"]["after"]["exit_code"] == 1 and found["gates"]["after"]["levels"][0]["passed"] is False
@@ -322,7 +322,7 @@ def test_a_cause_that_no_longer_fits_costs_no_other(stand_in, tmp_path):
     (tmp_path / "kernels/attention/row_tile.cuh").write_text("// nothing of it\n")
     place, command = command_of(stand_in, "planted", "profiles", "--cards", "pool")
     command[1] = tmp_path / "bench/run_gpu.py"
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 1 and "banks: attention/row_tile.cuh has changed" in done.stderr
     found = [str(path.relative_to(place.with_suffix(""))) for path in place.with_suffix("").rglob("*.json")]
     assert "profiles/pool.json" in found and len(found) == 9 and not any("banks" in name for name in found)

@@ -38,7 +38,7 @@ def resize(terminal, columns):
 
 def on_terminal(arguments, columns, then=None, cwd=None):
     """What the program writes to a terminal as (text, columns at that time), and its exit code. It is interrupted after
-    eight rewritten lines; or the terminal gets `then` columns after them, and eight more are waited for."""
+    eight rewritten lines, of which the last counts something; or the terminal gets `then` columns after them, and eight more are waited for."""
     terminal, program = pty.openpty()
     resize(terminal, columns)
     process = subprocess.Popen(arguments, stderr=program, stdout=subprocess.DEVNULL, cwd=cwd)
@@ -53,7 +53,8 @@ def on_terminal(arguments, columns, then=None, cwd=None):
         except OSError:  # the program has ended
             break
         parts[-1] = (parts[-1][0] + part, columns)
-        if interrupted or len(list(rewritten(parts[-1:]))) < 8:
+        states = list(rewritten(parts[-1:]))
+        if interrupted or len(states) < 8 or states[-1][0].startswith("0 "):
             continue
         if not then:
             interrupted = True
