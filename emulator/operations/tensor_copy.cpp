@@ -299,8 +299,8 @@ void start_load(Warp& warp, const Op& op, int lane) {
     check_load(copy, targets, mbarriers);
   }
   if (!copy.pieces.empty()) {
-    for (Mbarrier* const mbarrier : mbarriers) {
-      mbarrier->begin_copy(bytes_of_pieces(copy));
+    for (Mbarrier* const counter : mbarriers) {
+      counter->begin_copy(bytes_of_pieces(copy));
     }
     warp.block().cluster().start(
         std::make_unique<BulkLoad>(std::move(copy), targets, mbarrier_offset));
