@@ -21,6 +21,7 @@
 #include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
+#include "core/usage_error.hpp"
 #include "fovea/version.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "io/file_lock.hpp"
@@ -155,6 +156,9 @@ int run_program(int argc, char** argv) {
     return code;
   } catch (const Interrupted&) {
     return kInterrupted;
+  } catch (const UsageError& error) {
+    say_error(error.what(), environment);
+    return kUsage;
   } catch (...) {
     const int code = errno;
     std::cout.exceptions(std::ios::goodbit);  // because printing to stderr flushes std::cout again

@@ -11,6 +11,7 @@
 
 #include "cli/terminal.hpp"
 #include "core/device_name.hpp"
+#include "core/usage_error.hpp"
 #include "fovea/error.hpp"
 #include "io/nearest.hpp"
 
@@ -62,8 +63,8 @@ std::vector<const lab::Card*> cards_with_case(std::span<const std::string> names
   }
   if (!case_name.empty() && std::ranges::find(case_names, case_name) == case_names.end()) {
     const std::string hint = io::did_you_mean(case_name, case_names);
-    throw Error(fmt::format("no case '{}'{}", case_name,
-                            hint.empty() ? "; `fovea kernel list -v` lists them" : hint));
+    fail_usage("no case '{}'{}", case_name,
+               hint.empty() ? "; `fovea kernel list -v` lists them" : hint);
   }
   return cards;
 }

@@ -21,6 +21,7 @@
 #include "cli/kernel/profile.hpp"
 #include "cli/terminal.hpp"
 #include "cli/time_gate.hpp"
+#include "core/usage_error.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
 #include "io/atomic_file.hpp"
@@ -48,12 +49,12 @@ std::vector<CardGate> requested_gates(const ProfileOptions& options) {
     }
   }
   if (gates.empty()) {
-    throw Error(fmt::format(
+    fail_usage(
         "these cards have no gate{}{}; there are gates for: {}",
         options.launch.level.empty() ? "" : fmt::format(" for level '{}'", options.launch.level),
         options.launch.case_name.empty() ? ""
                                          : fmt::format(" for case '{}'", options.launch.case_name),
-        fmt::join(known_cases, ", ")));
+        fmt::join(known_cases, ", "));
   }
   return gates;
 }

@@ -6,7 +6,7 @@
 
 #include <fmt/ranges.h>
 
-#include "core/error.hpp"
+#include "core/usage_error.hpp"
 
 namespace fovea::lab {
 
@@ -16,11 +16,11 @@ ProblemFields::ProblemFields(std::string_view text) {
     text.remove_prefix(std::min(text.size(), field.size() + 1));
     const std::size_t equals = field.find('=');
     if (equals == 0 || equals == std::string_view::npos || equals + 1 == field.size()) {
-      fail("cannot parse the problem: '{}' is not of the form name=value", field);
+      fail_usage("cannot parse the problem: '{}' is not of the form name=value", field);
     }
     const std::string_view name = field.substr(0, equals);
     if (find(name) != nullptr) {
-      fail("the problem sets {} twice", name);
+      fail_usage("the problem sets {} twice", name);
     }
     fields_.push_back({std::string(name), std::string(field.substr(equals + 1))});
   }
@@ -42,9 +42,10 @@ bool ProblemFields::take(std::string_view name, std::int64_t& value, const Field
   const auto [last, error] = std::from_chars(field->value.data(), end, value);
   if (error != std::errc{} || last != end || value < range.min || value > range.max ||
       value % range.step != 0) {
-    fail("the problem's {} = {} is not a {} from {} to {}", name, field->value,
-         range.step == 1 ? std::string("whole number") : fmt::format("multiple of {}", range.step),
-         range.min, range.max);
+    fail_usage(
+        "the problem's {} = {} is not a {} from {} to {}", name, field->value,
+        range.step == 1 ? std::string("whole number") : fmt::format("multiple of {}", range.step),
+        range.min, range.max);
   }
   return true;
 }
@@ -62,7 +63,8 @@ bool ProblemFields::take(std::string_view name, DType& value, std::initializer_l
     std::vector<std::string_view> names;
     std::ranges::transform(types, std::back_inserter(names),
                            [](DType type) { return std::string_view(to_string(type)); });
-    fail("the problem's {} = {} is not one of: {}", name, field->value, fmt::join(names, ", "));
+    fail_usage("the problem's {} = {} is not one of: {}", name, field->value,
+               fmt::join(names, ", "));
   }
   value = *match;
   return true;
@@ -71,16 +73,16 @@ bool ProblemFields::take(std::string_view name, DType& value, std::initializer_l
 void ProblemFields::finish(std::string_view card) const {
   const auto unknown = std::ranges::find(fields_, false, &Field::taken);
   if (unknown != fields_.end()) {
-    fail("problems of {} have no field '{}'; there are: {}", card, unknown->name,
-         fmt::join(known_, ", "));
+    fail_usage("problems of {} have no field '{}'; there are: {}", card, unknown->name,
+               fmt::join(known_, ", "));
   }
 }
 
 void require_size(std::string_view tensor, std::int64_t rows, std::int64_t columns) {
   constexpr std::int64_t kMax = std::int64_t{1} << 32;
   if (rows > kMax / columns) {
-    fail("the problem's {} is too large: {} x {} elements, at most {} are allowed", tensor, rows,
-         columns, kMax);
+    fail_usage("the problem's {} is too large: {} x {} elements, at most {} are allowed", tensor,
+               rows, columns, kMax);
   }
 }
 

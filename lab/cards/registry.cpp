@@ -7,7 +7,7 @@
 
 #include <fmt/ranges.h>
 
-#include "core/error.hpp"
+#include "core/usage_error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "io/nearest.hpp"
 
@@ -66,7 +66,8 @@ std::vector<const Card*> find_cards(std::span<const std::string> names) {
       std::vector<std::string> known;
       std::ranges::transform(cards(), std::back_inserter(known), &Card::name);
       const std::string hint = io::did_you_mean(name, known);
-      fail("no kernel card '{}'{}", name, hint.empty() ? "; `fovea kernel list` lists all" : hint);
+      fail_usage("no kernel card '{}'{}", name,
+                 hint.empty() ? "; `fovea kernel list` lists all" : hint);
     }
   }
   return result;
@@ -75,7 +76,7 @@ std::vector<const Card*> find_cards(std::span<const std::string> names) {
 Case find_case(const Card& card, std::string_view name) {
   if (ProblemFields::are(name)) {
     if (!card.problem) {
-      fail("{} supports only the problems of its cases", card.name);
+      fail_usage("{} supports only the problems of its cases", card.name);
     }
     ProblemFields fields(name);
     Case card_case = card.problem(fields);
@@ -88,7 +89,8 @@ Case find_case(const Card& card, std::string_view name) {
     return name.empty() ? card_case.bench : card_case.name == name;
   });
   if (match == card.cases.end()) {
-    fail("{0} has no case '{1}'; `fovea kernel list -v {0}` lists its cases", card.name, name);
+    fail_usage("{0} has no case '{1}'; `fovea kernel list -v {0}` lists its cases", card.name,
+               name);
   }
   return *match;
 }
@@ -106,10 +108,11 @@ std::vector<Case> select_cases(const Card& card, std::string_view name) {
 
 void require_level(const Card& card, std::string_view level) {
   if (card.levels.empty()) {
-    fail("{} has no levels; omit --level '{}'", card.name, level);
+    fail_usage("{} has no levels; omit --level '{}'", card.name, level);
   }
   if (std::ranges::find(card.levels, level) == card.levels.end()) {
-    fail("{} has no level '{}'; there are: {}", card.name, level, fmt::join(card.levels, ", "));
+    fail_usage("{} has no level '{}'; there are: {}", card.name, level,
+               fmt::join(card.levels, ", "));
   }
 }
 

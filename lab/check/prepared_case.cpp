@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "core/error.hpp"
+#include "core/usage_error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "lab/system/kernel_sources.hpp"
 
@@ -16,8 +17,8 @@ namespace {
 
 Plan find_plan(const CaseSpec& spec, const Workload& workload, const gpu::DeviceInfo& device) {
   if (!spec.level.empty() && !spec.plan.empty()) {
-    fail("cannot use both the level '{}' and the plan '{}'; omit one of them", spec.level,
-         spec.plan);
+    fail_usage("cannot use both the level '{}' and the plan '{}'; omit one of them", spec.level,
+               spec.plan);
   }
   if (!spec.level.empty()) {
     require_level(*spec.card, spec.level);
@@ -35,8 +36,8 @@ Plan find_plan(const CaseSpec& spec, const Workload& workload, const gpu::Device
     }
   }
   std::erase(names, "");
-  fail("{} has no plan '{}'; there are: {}", workload.describe(), spec.plan,
-       names.empty() ? "none" : fmt::format("{}", fmt::join(names, "; ")));
+  fail_usage("{} has no plan '{}'; there are: {}", workload.describe(), spec.plan,
+             names.empty() ? "none" : fmt::format("{}", fmt::join(names, "; ")));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/usage_error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "kernels/archs.hpp"
 #include "lab/check/check_cards.hpp"
@@ -101,7 +102,7 @@ std::string_view to_string(CandidateGate gate) {
 gpu::KernelId kernel_named(std::string_view name) {
   const auto match = std::ranges::find(gpu::kKernels, name, &gpu::KernelInfo::name);
   if (match == gpu::kKernels.end()) {
-    fail("there is no kernel '{}'", name);
+    fail_usage("there is no kernel '{}'", name);
   }
   return static_cast<gpu::KernelId>(match - gpu::kKernels.begin());
 }

@@ -14,6 +14,7 @@
 
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
+#include "core/usage_error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "lab/system/machine.hpp"
 #include "lab/system/process.hpp"
@@ -44,8 +45,8 @@ std::vector<std::string_view> selected_tools(const SanitizeOptions& options) {
     return {kSanitizers.begin(), kSanitizers.end()};
   }
   if (std::ranges::find(kSanitizers, options.only_tool) == kSanitizers.end()) {
-    fail("`fovea kernel sanitize` has no tool '{}'; there are: {}", options.only_tool,
-         fmt::join(kSanitizers, ", "));
+    fail_usage("`fovea kernel sanitize` has no tool '{}'; there are: {}", options.only_tool,
+               fmt::join(kSanitizers, ", "));
   }
   return {options.only_tool};
 }

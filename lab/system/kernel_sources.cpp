@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/usage_error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "io/digest.hpp"
 
@@ -196,9 +197,9 @@ ParameterValues KernelSources::changed(const KernelEntry& entry,
     if (std::ranges::find(ranges, name, &ParameterRange::name) == ranges.end()) {
       std::vector<std::string> known;
       std::ranges::transform(ranges, std::back_inserter(known), &ParameterRange::name);
-      fail("kernels of {} have no tuning parameter '{}'; there are: {}",
-           entry.family.empty() ? entry.source : entry.family, name,
-           known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
+      fail_usage("kernels of {} have no tuning parameter '{}'; there are: {}",
+                 entry.family.empty() ? entry.source : entry.family, name,
+                 known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
     }
     std::ranges::find(values, name, &std::pair<std::string, int>::first)->second = value;
   }

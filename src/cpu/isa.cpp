@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 
 #include "core/error.hpp"
+#include "core/usage_error.hpp"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -99,7 +100,7 @@ unsigned limit() {
   }
   const auto* const level = std::ranges::find(kLevels, std::string_view(value), &Level::name);
   if (level == std::end(kLevels)) {
-    fail(
+    fail_usage(
         "{}={} names no instruction set; use generic, avx2, avx2_vnni, avx512, avx512_vnni, "
         "avx512_bf16 or amx",
         kVariable, value);

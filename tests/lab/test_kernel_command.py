@@ -47,16 +47,16 @@ def test_without_a_driver_the_message_says_so(run_fovea, command):
 
 
 def test_unknown_cards_are_answered_with_the_nearest(run_fovea):
-    message = run_fovea("kernel", "check", "layernorm", code=1).stderr
+    message = run_fovea("kernel", "check", "layernorm", code=2).stderr
     assert "no kernel card 'layernorm'; did you mean layer_norm?" in message
-    assert "did you mean" not in run_fovea("kernel", "check", "no_such_kernel", code=1).stderr
+    assert "did you mean" not in run_fovea("kernel", "check", "no_such_kernel", code=2).stderr
 
 
 def test_unknown_cases_are_found_before_the_gpu(run_fovea):
     for command in ("check", "bench", "run", "profile"):
-        message = run_fovea("kernel", command, "layer_norm", "--case", "rows1_widht8", code=1).stderr
+        message = run_fovea("kernel", command, "layer_norm", "--case", "rows1_widht8", code=2).stderr
         assert "rows1_widht8" in message and "NVIDIA" not in message
-        message = run_fovea("kernel", command, "layer_norm", "--problem", "rows=3,widht=8", code=1).stderr
+        message = run_fovea("kernel", command, "layer_norm", "--problem", "rows=3,widht=8", code=2).stderr
         assert "layer_norm have no field 'widht'; there are: rows, width" in message
 
 
@@ -102,17 +102,17 @@ def test_a_candidate_is_told_as_json(run_fovea):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "code", "told"),
     [
-        (["--parameters", '{"warp": 4}'], "no tuning parameter 'warp'; there are: ctas_per_sm, warps"),
-        (["--kernel", "no_such_kernel"], "there is no kernel 'no_such_kernel'"),
-        (["--unit", "no_such_file"], "the source no_such_file is empty or cannot be read"),
-        (["--sources", "no_such_folder"], "no_such_folder has no folder kernels/"),
-        (["--problem", "batch=5,heads"], "'heads' is not of the form"),
+        (["--parameters", '{"warp": 4}'], 2, "no tuning parameter 'warp'; there are: ctas_per_sm, warps"),
+        (["--kernel", "no_such_kernel"], 2, "there is no kernel 'no_such_kernel'"),
+        (["--unit", "no_such_file"], 1, "the source no_such_file is empty or cannot be read"),
+        (["--sources", "no_such_folder"], 1, "no_such_folder has no folder kernels/"),
+        (["--problem", "batch=5,heads"], 2, "'heads' is not of the form"),
     ],
 )
-def test_try_names_what_it_does_not_know(run_fovea, options, told):
-    assert told in run_fovea("kernel", "try", "attention", "--level", "wmma", *options, code=1).stderr
+def test_try_names_what_it_does_not_know(run_fovea, options, code, told):
+    assert told in run_fovea("kernel", "try", "attention", "--level", "wmma", *options, code=code).stderr
 
 
 def test_usage_errors_exit_2(run_fovea):
@@ -134,9 +134,9 @@ def test_usage_errors_exit_2(run_fovea):
     ],
 )
 def test_profile_looks_at_its_arguments_before_the_machine(run_fovea, tmp_path, arguments, told):
-    assert told in run_fovea("kernel", "profile", *arguments, code=1, env={"PATH": str(tmp_path)}).stderr
+    assert told in run_fovea("kernel", "profile", *arguments, code=2, env={"PATH": str(tmp_path)}).stderr
     if "--gate" not in arguments:
-        assert told in run_fovea("kernel", "run", *arguments, code=1).stderr
+        assert told in run_fovea("kernel", "run", *arguments, code=2).stderr
 
 
 @pytest.mark.skipif(has_gpu, reason="this machine has a GPU")

@@ -131,19 +131,19 @@ def test_saved_files(run_fovea, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "code", "told"),
     [
-        (["layer_norm"], "B must differ from A"),
-        (["layer_norm", "pool", "--with-program", "x"], "takes one card, or two files"),
-        (["no_such_card", "--with-program", "x"], "no_such_card"),
-        (["attention", "--with-level", "fast"], "no level 'fast'"),
-        (["attention", "--case", "b1", "--with-level", "mma"], "no case 'b1'"),
-        (["layer_norm", "--with-program", "no/such"], "cannot start no/such"),
-        (["no.json", "such.json"], "do not apply to two files"),
+        (["layer_norm"], 1, "B must differ from A"),
+        (["layer_norm", "pool", "--with-program", "x"], 1, "takes one card, or two files"),
+        (["no_such_card", "--with-program", "x"], 2, "no_such_card"),
+        (["attention", "--with-level", "fast"], 2, "no level 'fast'"),
+        (["attention", "--case", "b1", "--with-level", "mma"], 2, "no case 'b1'"),
+        (["layer_norm", "--with-program", "no/such"], 1, "cannot start no/such"),
+        (["no.json", "such.json"], 1, "do not apply to two files"),
     ],
 )
-def test_bad_arguments(run_fovea, build, arguments, told):
-    assert told in run_fovea("kernel", "compare", *arguments, "--program", build("a", 1), code=1).stderr
+def test_bad_arguments(run_fovea, build, arguments, code, told):
+    assert told in run_fovea("kernel", "compare", *arguments, "--program", build("a", 1), code=code).stderr
 
 
 def test_files_that_are_not_there_are_named(run_fovea):

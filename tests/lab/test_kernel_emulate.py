@@ -48,7 +48,7 @@ def test_the_same_schedule_runs_the_same_way(run_fovea, tmp_path):
 
 
 def test_plans_are_named(run_fovea):
-    told = run_fovea("kernel", "emulate", "gemm_out_bf16", "--case", "m1_n112_k16", "--plan", "no such", code=1).stderr
+    told = run_fovea("kernel", "emulate", "gemm_out_bf16", "--case", "m1_n112_k16", "--plan", "no such", code=2).stderr
     assert "no plan 'no such'; there are: " in told
     plan = told.split("there are: ")[1].split(";")[0].strip()
     assert run_fovea("kernel", "emulate", "gemm_out_bf16", "--case", "m1_n112_k16", "--plan", plan).stdout.startswith(

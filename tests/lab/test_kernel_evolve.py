@@ -134,7 +134,7 @@ def test_a_ledger_is_of_one_run(hostile, run_fovea, tmp_path):
         (["--start", '{"stages": 99}'], 1, "cannot start with stages = 99"),
         (["--kernel", "none"], 1, "no kernel 'none'"),
         (["--population", "all"], 2, "all"),
-        (["--level", "fast"], 1, "no level 'fast'"),
+        (["--level", "fast"], 2, "no level 'fast'"),
         (["--proposer", "/no/such/program"], 1, "the proposer '/no/such/program' cannot be run"),
     ],
 )

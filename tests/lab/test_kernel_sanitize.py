@@ -117,4 +117,4 @@ def test_without_cards_every_kernel_has_to_be_launched(sanitize, run_fovea):
 def test_what_is_missing_is_told(run_fovea, tmp_path):
     message = run_fovea("kernel", "sanitize", code=1, env={"PATH": str(tmp_path)}).stderr
     assert "compute-sanitizer is neither on the PATH" in message and "install" in message
-    assert "no tool 'x'; there are: synccheck" in run_fovea("kernel", "sanitize", "--tool", "x", code=1).stderr
+    assert "no tool 'x'; there are: synccheck" in run_fovea("kernel", "sanitize", "--tool", "x", code=2).stderr
