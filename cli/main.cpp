@@ -21,7 +21,6 @@
 #include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
-#include "core/usage_error.hpp"
 #include "fovea/version.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "io/file_lock.hpp"
@@ -157,6 +156,7 @@ int run_program(int argc, char** argv) {
   } catch (const Interrupted&) {
     return kInterrupted;
   } catch (const UsageError& error) {
+    std::cout.exceptions(std::ios::goodbit);
     say_error(error.what(), environment);
     return kUsage;
   } catch (...) {

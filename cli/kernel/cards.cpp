@@ -11,7 +11,7 @@
 
 #include "cli/terminal.hpp"
 #include "core/device_name.hpp"
-#include "core/usage_error.hpp"
+#include "core/error.hpp"
 #include "fovea/error.hpp"
 #include "io/nearest.hpp"
 

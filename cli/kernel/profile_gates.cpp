@@ -21,7 +21,7 @@
 #include "cli/kernel/profile.hpp"
 #include "cli/terminal.hpp"
 #include "cli/time_gate.hpp"
-#include "core/usage_error.hpp"
+#include "core/error.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
 #include "io/atomic_file.hpp"

@@ -6,7 +6,7 @@
 
 #include <fmt/ranges.h>
 
-#include "core/usage_error.hpp"
+#include "core/error.hpp"
 
 namespace fovea::lab {
 

@@ -7,7 +7,7 @@
 
 #include <fmt/ranges.h>
 
-#include "core/usage_error.hpp"
+#include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "io/nearest.hpp"
 

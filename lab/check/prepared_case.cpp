@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include "core/error.hpp"
-#include "core/usage_error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "lab/system/kernel_sources.hpp"
 

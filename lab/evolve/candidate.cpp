@@ -11,7 +11,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "core/usage_error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "kernels/archs.hpp"
 #include "lab/check/check_cards.hpp"

@@ -14,7 +14,6 @@
 
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
-#include "core/usage_error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "lab/system/machine.hpp"
 #include "lab/system/process.hpp"

@@ -15,7 +15,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "core/usage_error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "io/digest.hpp"
 

@@ -1,4 +1,4 @@
-// Functions that throw fovea::Error with a formatted message, and two subclasses that callers
+// Functions that throw fovea::Error with a formatted message, and subclasses that callers
 // distinguish.
 #pragma once
 
@@ -24,6 +24,13 @@ class Interrupted : public Error {
   Interrupted() : Error("interrupted") {}
 };
 
+/// The caller has named something that does not exist, such as a kernel or an instruction set. The
+/// command line then exits as it does for an unknown option.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Throws fovea::Error with a message made by fmt::format.
 template <typename... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
@@ -34,6 +41,12 @@ template <typename... Args>
 template <typename... Args>
 [[noreturn]] void fail_for_resources(fmt::format_string<Args...> format, Args&&... args) {
   throw ResourceError(fmt::format(format, std::forward<Args>(args)...));
+}
+
+/// Throws fovea::UsageError with a message made by fmt::format.
+template <typename... Args>
+[[noreturn]] void fail_usage(fmt::format_string<Args...> format, Args&&... args) {
+  throw UsageError(fmt::format(format, std::forward<Args>(args)...));
 }
 
 /// Call this in a catch block that changes the message or marks an input as failed: rethrows the

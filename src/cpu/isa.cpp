@@ -11,7 +11,6 @@
 #include <hwy/highway.h>
 
 #include "core/error.hpp"
-#include "core/usage_error.hpp"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

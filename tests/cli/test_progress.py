@@ -38,7 +38,8 @@ def resize(terminal, columns):
 
 def on_terminal(arguments, columns, then=None, cwd=None):
     """What the program writes to a terminal as (text, columns at that time), and its exit code. It is interrupted after
-    eight rewritten lines, of which the last counts something; or the terminal gets `then` columns after them, and eight more are waited for."""
+    eight rewritten lines, of which the last counts something; or the terminal gets `then` columns after them, and
+    eight more are waited for."""
     terminal, program = pty.openpty()
     resize(terminal, columns)
     process = subprocess.Popen(arguments, stderr=program, stdout=subprocess.DEVNULL, cwd=cwd)
