@@ -8,7 +8,7 @@ import pytest
 
 def test_variables_set_the_options_of_commands_and_their_commands(run_fovea, model):
     assert json.loads(run_fovea("info", model, env={"FOVEA_JSON": "true"}).stdout)["layers"] > 0
-    message = run_fovea("kernel", "run", "attention", code=1, env={"FOVEA_LEVEL": "fast"}).stderr
+    message = run_fovea("kernel", "run", "attention", code=2, env={"FOVEA_LEVEL": "fast"}).stderr
     assert "no level 'fast'" in message
 
 

@@ -130,7 +130,7 @@ def test_pull(run_fovea, tmp_path):
 
 
 def test_kernel(run_fovea):
-    assert_harmless(run_fovea("kernel", "list", HOSTILE, code=1).stderr)
+    assert_harmless(run_fovea("kernel", "list", HOSTILE, code=2).stderr)
 
 
 @pytest.mark.parametrize("strict", [True, False])
