@@ -129,10 +129,7 @@ std::vector<std::byte> read_numbers(const Field& field, ElementType type) {
       field.value().is_array() ? field.elements() : std::vector<Field>{field};
   std::vector<std::byte> bytes(numbers.size() * size_of(type));
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const std::string error = put(type, numbers[i].value(), &bytes[i * size_of(type)]);
-    if (!error.empty()) {
-      numbers[i].fail(error);
-    }
+    put_number(numbers[i], type, &bytes[i * size_of(type)]);
   }
   return bytes;
 }

@@ -113,10 +113,7 @@ Array read_values(const Field& field, const ArrayKind& kind, MemoryBudget& memor
   }
   Array array = make_array(field, type, shape, memory);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::string error = put(type, values[i].value(), &array.bytes[i * size_of(type)]);
-    if (!error.empty()) {
-      values[i].fail(error);
-    }
+    put_number(values[i], type, &array.bytes[i * size_of(type)]);
   }
   return array;
 }
@@ -126,9 +123,9 @@ double number_or(const Field& field, std::string_view key, double otherwise) {
   return value ? value->number() : otherwise;
 }
 
-std::uint64_t read_seed(const Field& field) {
+std::uint64_t read_seed(const Field& field, const Source& source) {
   const std::optional<Field> seed = field.find("seed");
-  return seed ? seed->whole(0, std::numeric_limits<std::uint64_t>::max()) : 0;
+  return source.seed + (seed ? seed->whole(0, std::numeric_limits<std::uint64_t>::max()) : 0);
 }
 
 // Returns a uniform number in [0, 1). The distributions of <random> differ between standard
@@ -159,7 +156,7 @@ Array generate_iota(const Field& field, const ArrayKind& kind, MemoryBudget& mem
   return generate(field, kind, memory, [&] { return start + step * index++; });
 }
 
-Array generate_uniform(const Field& field, const ArrayKind& kind, MemoryBudget& memory) {
+Array generate_uniform(const Field& field, const ArrayKind& kind, const Source& source) {
   field.expect_keys({"low", "high", "seed"});
   const bool is_whole = !is_float(kind.type.value_or(ElementType::kU8));
   const double low = is_whole ? field.at("low").number() : number_or(field, "low", -1);
@@ -167,25 +164,35 @@ Array generate_uniform(const Field& field, const ArrayKind& kind, MemoryBudget& 
   if (!(low <= high)) {
     field.fail("low must not be above high");
   }
-  std::mt19937_64 random(read_seed(field));
-  return generate(field, kind, memory, [&] {
+  std::mt19937_64 random(read_seed(field, source));
+  return generate(field, kind, source.memory, [&] {
     return is_whole ? low + std::floor(draw(random) * (high - low + 1))
                     : low + draw(random) * (high - low);
   });
 }
 
-Array generate_normal(const Field& field, const ArrayKind& kind, MemoryBudget& memory) {
+Array generate_normal(const Field& field, const ArrayKind& kind, const Source& source) {
   field.expect_keys({"mean", "deviation", "seed"});
   const double mean = number_or(field, "mean", 0);
   const double deviation = number_or(field, "deviation", 1);
-  std::mt19937_64 random(read_seed(field));
-  return generate(field, kind, memory, [&] {  // the Box-Muller transform
+  std::mt19937_64 random(read_seed(field, source));
+  return generate(field, kind, source.memory, [&] {  // the Box-Muller transform
     const double radius = std::sqrt(-2 * std::log(1 - draw(random)));
     return mean + deviation * radius * std::cos(2 * std::numbers::pi * draw(random));
   });
 }
 
 }  // namespace
+
+void put_number(const Field& field, ElementType type, std::byte* to) {
+  std::string error = put(type, field.value(), to);
+  if (!error.empty() && field.may_be_expression()) {
+    error = put(type, nlohmann::json(field.evaluated()), to);
+  }
+  if (!error.empty()) {
+    field.fail(error);
+  }
+}
 
 std::size_t bytes_of(ElementType type, const Shape& shape) {
   const auto elements = static_cast<std::uint64_t>(shape.elements());
@@ -221,8 +228,8 @@ Array read_content(const Field& field, const ArrayKind& kind, const Source& sour
     return generate_iota(*iota, kind, memory);
   }
   const auto uniform = field.find("uniform");
-  return uniform ? generate_uniform(*uniform, kind, memory)
-                 : generate_normal(field.at("normal"), kind, memory);
+  return uniform ? generate_uniform(*uniform, kind, source)
+                 : generate_normal(field.at("normal"), kind, source);
 }
 
 void require_replaceable(const LaunchFolder& folder, const std::string& name, ElementType type,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct Array {
 struct Source {
   const LaunchFolder& folder;
   MemoryBudget& memory;
+  std::uint64_t seed = 0;  // added to the seeds of random content
 };
 
 /// The type and shape of an array, if known before its content is read.
@@ -40,6 +42,9 @@ struct ArrayKind {
 /// fields that the object may have. Throws fovea::Error with the field's path.
 [[nodiscard]] Array read_content(const Field& field, const ArrayKind& kind, const Source& source,
                                  const std::vector<std::string>& other_keys = {});
+
+/// Encodes a number, its bits, or an expression. Throws fovea::Error with the field's path.
+void put_number(const Field& field, ElementType type, std::byte* to);
 
 /// Returns the size of an array. Throws fovea::Error if it is too large for memory.
 [[nodiscard]] std::size_t bytes_of(ElementType type, const Shape& shape);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -19,27 +18,13 @@
 #include "fovea_emulator/tensor_map.hpp"
 #include "lab/emulation/findings_order.hpp"
 #include "lab/emulation/memory_place.hpp"
+#include "lab/emulation/parameters.hpp"
 #include "lab/emulation/schedule_search.hpp"
 
 namespace fovea::emulation {
 namespace {
 
 constexpr std::size_t kLaunchBytes = 1024;  // memory of a launch, without its parameters
-
-// Returns the size of an argument in bytes, or std::nullopt for structs, which take the parameter's
-// size.
-std::optional<std::size_t> size_of(const Argument& argument) {
-  if (const auto* bytes = std::get_if<std::vector<std::byte>>(&argument.what)) {
-    return bytes->size();
-  }
-  if (std::holds_alternative<BufferAddress>(argument.what)) {
-    return sizeof(std::uint64_t);
-  }
-  if (std::holds_alternative<TensorMapArgument>(argument.what)) {
-    return emu::kTensorMapBytes;
-  }
-  return std::nullopt;
-}
 
 bool is_near(const Comparison& comparison, double actual, double expected) {
   if (actual == expected || (std::isnan(actual) && std::isnan(expected))) {
@@ -118,12 +103,26 @@ Emulation::Emulation(const std::filesystem::path& ptx, LaunchFile file, const st
   for (std::size_t i = 0; i < addresses_.size(); ++i) {
     std::vector<std::uint64_t> words;
     for (const BufferAddress& address : file_.buffers[i].addresses) {
-      words.push_back(addresses_[address.buffer] + address.offset);
+      words.push_back(address_of(address));
     }
     if (!words.empty()) {
       module_.device().write(addresses_[i], std::as_bytes(std::span(words)));
     }
   }
+  const ArgumentMeaning meaning{
+      .address_of = [this](const BufferAddress& address) { return address_of(address); },
+      .encode_map =
+          [this](const TensorMapArgument& map) {
+            emu::TensorMapDesc desc = map.desc;
+            desc.address = address_of(map.address);
+            try {
+              const auto encoded = emu::encode(desc);
+              return std::vector<std::byte>(encoded.begin(), encoded.end());
+            } catch (const emu::Error& error) {
+              fail("{}", error.what());
+            }
+          },
+  };
   for (LaunchText& launch : file_.launches) {
     try {
       const emu::KernelHandle& handle =
@@ -131,7 +130,7 @@ Emulation::Emulation(const std::filesystem::path& ptx, LaunchFile file, const st
       decode(handle);
       launches_.push_back({.kernel = handle,
                            .config = launch.config,
-                           .parameters = encode_parameters(launch, handle)});
+                           .parameters = encode_parameters(launch, handle, meaning)});
       file_.memory.take(kLaunchBytes + 2 * launches_.back().parameters.size());
     } catch (const Error& error) {
       rethrow_unless_finding(error);
@@ -154,56 +153,6 @@ void Emulation::take_memory(const std::string& what, std::size_t bytes) {
     file_.memory.take(bytes);
   } catch (const Error& error) {
     fail("{}: {}: {}", file_.name, what, error.what());
-  }
-}
-
-std::vector<std::byte> Emulation::encode_parameters(const LaunchText& launch,
-                                                    const emu::KernelHandle& kernel) const {
-  const std::vector<emu::Parameter>& parameters = kernel.parameters;
-  if (launch.arguments.size() != parameters.size()) {
-    fail("{}.arguments: got {} arguments, but {} has {} parameters", launch.path,
-         launch.arguments.size(), source_name(kernel.name), parameters.size());
-  }
-  std::vector<std::byte> bytes(
-      parameters.empty() ? 0 : parameters.back().offset + parameters.back().bytes);
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const Argument& argument = launch.arguments[i];
-    const std::size_t size = size_of(argument).value_or(parameters[i].bytes);
-    if (size != parameters[i].bytes) {
-      fail("{}: the argument has {} bytes, but the parameter {} has {}", argument.path, size,
-           parameters[i].name, parameters[i].bytes);
-    }
-    write_argument(argument, std::span(bytes).subspan(parameters[i].offset, size));
-  }
-  return bytes;
-}
-
-void Emulation::write_argument(const Argument& argument, std::span<std::byte> to) const {
-  if (const auto* bytes = std::get_if<std::vector<std::byte>>(&argument.what)) {
-    std::ranges::copy(*bytes, to.begin());
-  } else if (const auto* address = std::get_if<BufferAddress>(&argument.what)) {
-    const std::uint64_t value = addresses_[address->buffer] + address->offset;
-    std::memcpy(to.data(), &value, sizeof(value));
-  } else if (const auto* map = std::get_if<TensorMapArgument>(&argument.what)) {
-    emu::TensorMapDesc desc = map->desc;
-    desc.address = addresses_[map->address.buffer] + map->address.offset;
-    try {
-      std::ranges::copy(emu::encode(desc), to.begin());
-    } catch (const emu::Error& error) {
-      fail("{}.tensor_map: {}", argument.path, error.what());
-    }
-  } else {
-    const auto& parts = std::get<StructArgument>(argument.what);
-    for (std::size_t i = 0; i < parts.fields.size(); ++i) {
-      const Argument& field = parts.fields[i];
-      const std::size_t offset = parts.offsets[i];
-      const std::optional<std::size_t> size = size_of(field);
-      const std::size_t rest = offset <= to.size() ? to.size() - offset : 0;
-      if (offset > to.size() || size.value_or(rest) > rest) {
-        fail("{}: the member ends beyond the {} bytes of the struct", field.path, to.size());
-      }
-      write_argument(field, to.subspan(offset, size.value_or(rest)));
-    }
   }
 }
 

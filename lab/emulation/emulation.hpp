@@ -126,9 +126,9 @@ class Emulation {
   void decode(const emu::KernelHandle& kernel);
   /// Takes memory from the budget; `what` names its use in the error message.
   void take_memory(const std::string& what, std::size_t bytes);
-  void write_argument(const Argument& argument, std::span<std::byte> to) const;
-  [[nodiscard]] std::vector<std::byte> encode_parameters(const LaunchText& launch,
-                                                         const emu::KernelHandle& kernel) const;
+  [[nodiscard]] std::uint64_t address_of(const BufferAddress& address) const {
+    return addresses_[address.buffer] + address.offset;
+  }
 
   Module module_;
   LaunchFile file_;

@@ -62,7 +62,7 @@ std::optional<Field> Field::find(std::string_view key) const {
   if (match == value().end()) {
     return std::nullopt;
   }
-  return Field(*match, fmt::format("{}{}{}", path_, path_.empty() ? "" : ".", key));
+  return Field(*match, fmt::format("{}{}{}", path_, path_.empty() ? "" : ".", key), values_);
 }
 
 Field Field::at(std::string_view key) const {
@@ -78,7 +78,7 @@ std::vector<Field> Field::elements() const {
   std::vector<Field> fields;
   fields.reserve(value().size());
   for (std::size_t i = 0; i < value().size(); ++i) {
-    fields.emplace_back(value()[i], fmt::format("{}[{}]", path_, i));
+    fields.emplace_back(value()[i], fmt::format("{}[{}]", path_, i), values_);
   }
   return fields;
 }
@@ -101,23 +101,42 @@ bool Field::flag() const {
   return value().get<bool>();
 }
 
+bool Field::may_be_expression() const {
+  return values_ != nullptr && value().is_string();
+}
+
+std::int64_t Field::evaluated() const {
+  try {
+    return evaluate(text(), *values_);
+  } catch (const Error& error) {
+    rethrow_unless_finding(error);
+    fail(error.what());
+  }
+}
+
 double Field::number() const {
+  if (may_be_expression()) {
+    return static_cast<double>(evaluated());
+  }
   expect(value().is_number(), "a number");
   return value().get<double>();
 }
 
 std::uint64_t Field::whole(std::uint64_t min, std::uint64_t max) const {
-  const bool is_whole = value().is_number_unsigned();
-  const std::uint64_t number = is_whole ? value().get<std::uint64_t>() : 0;
+  const std::int64_t result = may_be_expression() ? evaluated() : -1;
+  const bool is_whole = value().is_number_unsigned() || result >= 0;
+  const std::uint64_t number = value().is_number_unsigned() ? value().get<std::uint64_t>()
+                                                            : static_cast<std::uint64_t>(result);
   if (!is_whole || number < min || number > max) {
-    fail(fmt::format("expected a whole number from {} to {}, got {}", min, max, shown(value())));
+    fail(fmt::format("expected a whole number from {} to {}, got {}", min, max,
+                     may_be_expression() ? std::to_string(result) : shown(value())));
   }
   return number;
 }
 
 std::vector<std::uint64_t> Field::wholes(std::size_t min_elements, std::size_t max_elements,
                                          std::uint64_t min, std::uint64_t max) const {
-  if (value().is_number()) {
+  if (value().is_number() || may_be_expression()) {
     if (min_elements > 1) {
       fail(fmt::format("expected an array of {} numbers", min_elements));
     }

@@ -10,14 +10,18 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "lab/emulation/expression.hpp"
+
 namespace fovea::emulation {
 
 /// A value in a document, which must outlive it. Unexpected values throw fovea::Error with the
 /// path: "launches[0].grid: ...".
 class Field {
  public:
-  explicit Field(const nlohmann::json& value, std::string path = "")
-      : value_(value), path_(std::move(path)) {}
+  /// Strings in the place of whole numbers are expressions of `values`, which must outlive the
+  /// field, here and in all fields below; without values there are none.
+  explicit Field(const nlohmann::json& value, std::string path = "", const Values* values = nullptr)
+      : value_(value), path_(std::move(path)), values_(values) {}
 
   [[nodiscard]] const nlohmann::json& value() const { return value_; }
   [[nodiscard]] const std::string& path() const { return path_; }
@@ -35,6 +39,10 @@ class Field {
   /// Returns the string if it is one of `words`, else throws.
   [[nodiscard]] const std::string& choice(const std::vector<std::string>& words) const;
   [[nodiscard]] bool flag() const;
+  /// Whether the value is a string that may be an expression.
+  [[nodiscard]] bool may_be_expression() const;
+  /// Returns the value of an expression.
+  [[nodiscard]] std::int64_t evaluated() const;
   [[nodiscard]] double number() const;
   [[nodiscard]] std::uint64_t whole(std::uint64_t min, std::uint64_t max) const;
   /// Returns `min_elements` to `max_elements` integers; a single number stands for an array with
@@ -48,6 +56,7 @@ class Field {
 
   std::reference_wrapper<const nlohmann::json> value_;
   std::string path_;
+  const Values* values_ = nullptr;
 };
 
 }  // namespace fovea::emulation

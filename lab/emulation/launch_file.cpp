@@ -93,14 +93,15 @@ ArrayKind read_address_kind(const Field& list, ArrayKind kind) {
           .shape = kind.shape.value_or(Shape({static_cast<std::int64_t>(count)}))};
 }
 
-Buffer read_buffer(const Field& field, const std::string& name, const Source& source) {
+Buffer read_buffer(const Field& field, const std::string& name, const Source& source,
+                   bool with_content) {
   field.expect_keys({"type", "shape", "bytes", "content", "compare", "write"});
   Buffer buffer{.name = name};
   ArrayKind kind = read_kind(field);
   if (const auto list = find_addresses(field)) {
     field.at("content").expect_keys({"addresses"});
     kind = read_address_kind(*list, kind);
-  } else if (const auto content = field.find("content")) {
+  } else if (const auto content = field.find("content"); content && with_content) {
     Array array = read_content(*content, kind, source);
     kind = {.type = array.type, .shape = array.shape};
     buffer.content = std::move(array.bytes);
@@ -170,8 +171,10 @@ LaunchText read_launch(const Field& field, const std::vector<Buffer>& buffers, b
   return launch;
 }
 
-void read_document(const Field& document, LaunchFile& file) {
-  document.expect_keys({"buffers", "launch", "launches"});
+void read_document(const Field& document, LaunchFile& file, const LaunchFileOptions& options) {
+  std::vector<std::string> known_keys = {"problem", "buffers", "launch", "launches"};
+  known_keys.insert(known_keys.end(), options.other_fields.begin(), options.other_fields.end());
+  document.expect_keys(known_keys);
   const Source source{.folder = file.folder, .memory = file.memory};
   if (const auto buffers = document.find("buffers")) {
     const std::vector<std::string> names = buffers->keys();
@@ -179,7 +182,7 @@ void read_document(const Field& document, LaunchFile& file) {
       buffers->fail(fmt::format("expected at most {} buffers, got {}", kMaxBuffers, names.size()));
     }
     for (const std::string& name : names) {
-      file.buffers.push_back(read_buffer(buffers->at(name), name, source));
+      file.buffers.push_back(read_buffer(buffers->at(name), name, source, options.with_content));
     }
     for (Buffer& buffer : file.buffers) {
       if (const auto list = find_addresses(buffers->at(buffer.name))) {
@@ -209,15 +212,51 @@ void read_document(const Field& document, LaunchFile& file) {
 
 }  // namespace
 
+Values read_problem(const Field& document, const Values& changes) {
+  Values values;
+  if (const auto problem = document.find("problem")) {
+    for (const std::string& name : problem->keys()) {
+      if (!is_name(name)) {
+        problem->fail(fmt::format("\"{}\" is no name: letters, digits and underscores make one",
+                                  io::printable(name)));
+      }
+      values[name] = static_cast<std::int64_t>(problem->at(name).whole(0, kMaxBytes));
+    }
+  }
+  for (const auto& [name, value] : changes) {
+    const auto found = values.find(name);
+    if (found == values.end()) {
+      document.fail(fmt::format("the problem has no field {}", io::printable(name)));
+    }
+    found->second = value;
+  }
+  return values;
+}
+
+std::vector<std::byte> read_buffer_content(const Field& field, const Buffer& buffer,
+                                           const Source& source) {
+  const auto content = field.find("content");
+  return content
+             ? read_content(*content, {.type = buffer.type, .shape = buffer.shape}, source).bytes
+             : std::vector<std::byte>{};
+}
+
 LaunchFile parse_launch_file(std::string_view text, const std::string& name,
                              const std::filesystem::path& folder,
                              const LaunchFileOptions& options) {
-  const nlohmann::json json = io::parse_json_object(text, name);
+  return read_launch_document(io::parse_json_object(text, name), name, folder, options);
+}
+
+LaunchFile read_launch_document(const nlohmann::json& document, const std::string& name,
+                                const std::filesystem::path& folder,
+                                const LaunchFileOptions& options) {
   LaunchFile file{.name = name,
                   .folder = LaunchFolder(folder, options.any_path),
                   .memory = MemoryBudget(options.max_memory)};
   try {
-    read_document(Field(json), file);
+    Values values = read_problem(Field(document), options.problem);
+    values.insert(options.macros.begin(), options.macros.end());
+    read_document(Field(document, "", values.empty() ? nullptr : &values), file, options);
   } catch (const Error& error) {
     rethrow_unless_finding(error);
     fail("{}: {}", name, error.what());

@@ -76,6 +76,11 @@ struct LaunchText {
 
 struct LaunchFileOptions {
   bool any_path = false;  // allows files outside the launch file's folder
+  Values problem{};       // values for some fields of the file's problem
+  Values macros{};        // other names that expressions may have
+  /// Whether to read the content of buffers; without it, all buffers must have a shape.
+  bool with_content = true;
+  std::vector<std::string> other_fields{};  // fields of the document that others read
   std::size_t max_memory = kMaxMemory;
   std::filesystem::path ptx{};  // the PTX file, which must not be overwritten
   bool overwrite = false;       // allows replacing files that are not arrays of the same type and
@@ -90,8 +95,22 @@ struct LaunchFile {
   std::vector<LaunchText> launches{};
 };
 
-/// Throws fovea::Error, which names the file and the field, if the text violates the documented
-/// format.
+/// Reads the fields of the problem in a document, with these values for some of them. Throws
+/// fovea::Error for a value of a field that there is not.
+[[nodiscard]] Values read_problem(const Field& document, const Values& changes);
+
+/// Reads the content of a buffer of this type and shape, without which it was read before; empty if
+/// it has none. Throws fovea::Error with the field's path.
+[[nodiscard]] std::vector<std::byte> read_buffer_content(const Field& field, const Buffer& buffer,
+                                                         const Source& source);
+
+/// Reads a launch file's document; `folder` has the files that it names. Throws fovea::Error, which
+/// names the file and the field, if the document violates the documented format.
+[[nodiscard]] LaunchFile read_launch_document(const nlohmann::json& document,
+                                              const std::string& name,
+                                              const std::filesystem::path& folder,
+                                              const LaunchFileOptions& options);
+/// Parses a launch file, and reads it.
 [[nodiscard]] LaunchFile parse_launch_file(std::string_view text, const std::string& name,
                                            const std::filesystem::path& folder,
                                            const LaunchFileOptions& options = {});
