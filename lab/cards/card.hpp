@@ -158,6 +158,7 @@ struct Card {
   /// more than once. Mutation runs use all of them; checks on the emulator without --case use the
   /// first one.
   std::vector<std::string> emulated{};
+  bool emulates_mutants = false;  // whether checks on the emulator run the cases' mutants, too
   std::vector<KernelLimits> kernels{};
   std::vector<ProfileGate> gates{};
   std::vector<SpeedGate> speed_gates{};

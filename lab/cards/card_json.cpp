@@ -72,9 +72,13 @@ void add_kernels(const Card& card, Json& json) {
   std::vector<std::string> names;
   json["kernels"] = Json::array();
   json["parameters"] = Json::object();
-  for (const gpu::KernelInfo& info : gpu::kKernels) {
+  for (const gpu::KernelInfo& info : gpu::kernels()) {
     if (std::ranges::none_of(card.kernels,
                              [&](const auto& limits) { return limits.covers(info.name); })) {
+      continue;
+    }
+    if (!sources.contains(info.name)) {  // of a card file
+      json["kernels"].push_back({{"name", info.name}, {"source", info.source}});
       continue;
     }
     const KernelEntry& entry = sources.kernel(info.name);

@@ -40,7 +40,7 @@ int first_block_scaled_arch() {
 
 std::vector<int> card_archs(const Card& card) {
   std::set<int> archs;
-  for (const gpu::KernelInfo& info : gpu::kKernels) {
+  for (const gpu::KernelInfo& info : gpu::kernels()) {
     for (const KernelLimits& limits : card.kernels) {
       for (const gpu::Target& target : info.targets) {
         const bool is_machine_code = target.arch != 0 && target.code != gpu::Code::kPtx;

@@ -97,7 +97,7 @@ class Checker {
       }
       add(subject, lab::to_string(plan), verdict, reason, {}, kernel_names(launches));
     }
-    if (subject.card_case.mutants && !options_.small) {
+    if (subject.card_case.mutants && (!options_.small || subject.card.emulates_mutants)) {
       run_mutants(subject, values);
       run_poisoned(subject, values);
     }
@@ -214,7 +214,7 @@ class Checker {
 
 bool carries_kernels(const Card& card, const gpu::DeviceInfo& device) {
   return std::ranges::any_of(card.kernels, [&](const KernelLimits& limits) {
-    return std::ranges::any_of(gpu::kKernels, [&](const gpu::KernelInfo& kernel) {
+    return std::ranges::any_of(gpu::kernels(), [&](const gpu::KernelInfo& kernel) {
       return limits.covers(kernel.name) &&
              gpu::find_kernel_image(kernel.name, device.arch()) != nullptr;
     });

@@ -99,11 +99,11 @@ std::string_view to_string(CandidateGate gate) {
 }
 
 gpu::KernelId kernel_named(std::string_view name) {
-  const auto match = std::ranges::find(gpu::kKernels, name, &gpu::KernelInfo::name);
-  if (match == gpu::kKernels.end()) {
+  const std::optional<gpu::KernelId> kernel = gpu::find_kernel(name);
+  if (!kernel) {
     fail_usage("there is no kernel '{}'", name);
   }
-  return static_cast<gpu::KernelId>(match - gpu::kKernels.begin());
+  return *kernel;
 }
 
 gpu::DeviceInfo assumed_device() {

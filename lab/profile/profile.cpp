@@ -30,12 +30,12 @@ using Json = nlohmann::ordered_json;
 /// Assigns source locations to a profile. Compiles the kernel again with line information, which
 /// does not change the machine code.
 void find_places(Profile& profile, const CaseSpec& spec, int arch) {
-  const auto* const info = std::ranges::find(gpu::kKernels, profile.kernel, &gpu::KernelInfo::name);
-  if (info == gpu::kKernels.end()) {
+  const std::optional<gpu::KernelId> found = gpu::find_kernel(profile.kernel);
+  if (!found) {
     profile.no_places = "this program does not contain the kernel's sources";
     return;
   }
-  const auto kernel = static_cast<gpu::KernelId>(info - gpu::kKernels.begin());
+  const gpu::KernelId kernel = *found;
   try {
     const gpu::KernelImage* const image = gpu::find_kernel_image(kernel, arch);
     if (spec.sources.empty() && spec.changes.empty() && image != nullptr) {

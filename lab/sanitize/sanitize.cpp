@@ -182,7 +182,7 @@ std::map<std::string, std::vector<std::string>> not_launched(std::span<const San
   }
   std::map<std::string, std::vector<std::string>> missing;
   for (const auto& [tool, names] : launched) {
-    for (const gpu::KernelInfo& info : gpu::kKernels) {
+    for (const gpu::KernelInfo& info : gpu::kernels()) {
       const bool ships = !info.lab && gpu::find_kernel_image(info.name, arch) != nullptr;
       if (ships && !names.contains(std::string(info.name))) {
         missing[tool].emplace_back(info.name);

@@ -67,6 +67,7 @@ class KernelSources {
   /// Replaces a file's text, or adds a file.
   void set_file(const std::string& path, std::string text) { files_[path] = std::move(text); }
 
+  [[nodiscard]] bool contains(std::string_view name) const { return kernels_.contains(name); }
   /// Returns the entry of a kernel. Throws fovea::Error if there is no kernel with this name.
   [[nodiscard]] const KernelEntry& kernel(std::string_view name) const;
   /// Returns the parameters that candidates of a family may change; none if the family is unknown.

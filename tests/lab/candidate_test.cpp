@@ -131,13 +131,10 @@ TEST(TunedPlans, FollowTheRulesOfTheirDesigns) {
     for (auto& [name, value] : values) {
       value = changes.contains(name) ? changes.at(name) : value;
     }
-    const auto found = std::ranges::find(gpu::kKernels, kernel, &gpu::KernelInfo::name);
-    return workload
-        ->tuned(device, static_cast<gpu::KernelId>(found - gpu::kKernels.begin()), values)
-        .support.why;
+    return workload->tuned(device, kernel_named(kernel), values).support.why;
   };
   int ours = 0;
-  for (const gpu::KernelInfo& kernel : gpu::kKernels) {
+  for (const gpu::KernelInfo& kernel : gpu::kernels()) {
     if (kernel.name.find("_bf16_bias_bf16_") != std::string_view::npos) {
       EXPECT_EQ(why(std::string(kernel.name).c_str(), {}), "") << kernel.name;
       ++ours;
@@ -178,12 +175,9 @@ TEST(Candidate, TakesTheCtaThatIsLaunched) {
         {"attention", "attention_online_bf16_d64_k160", "batch=2,heads=8,length=777"},
         {"gemm_qkv_bf16", "gemm_sm90_cooperative_bf16_bias_bf16_1x64_v8", "m=77"},
         {"gemm_qkv_bf16", "gemm_sm90_ping_pong_bf16_bias_bf16_2x192_v8", "m=77"}}) {
-    const auto found = std::ranges::find(gpu::kKernels, kernel, &gpu::KernelInfo::name);
-    ASSERT_NE(found, gpu::kKernels.end()) << kernel;
     const std::unique_ptr<Workload> workload = find_case(card_named(card), fields).make(1);
-    const TunedPlan tuned =
-        workload->tuned(device.info(), static_cast<gpu::KernelId>(found - gpu::kKernels.begin()),
-                        KernelSources::built_in().kernel(kernel).values);
+    const TunedPlan tuned = workload->tuned(device.info(), kernel_named(kernel),
+                                            KernelSources::built_in().kernel(kernel).values);
     ASSERT_TRUE(tuned.support) << kernel << ": " << tuned.support.why;
     const std::unique_ptr<gpu::Stream> stream = device.make_stream();
     Placement placement(device, *workload, *stream);

@@ -37,7 +37,7 @@ ParameterValues changed(ParameterValues values, std::string_view name, int value
 
 TEST(KernelSources, HaveEveryKernelItsFilesAndItsParameters) {
   const KernelSources& sources = KernelSources::built_in();
-  for (const gpu::KernelInfo& info : gpu::kKernels) {
+  for (const gpu::KernelInfo& info : gpu::kernels()) {
     const KernelEntry& entry = sources.kernel(info.name);
     EXPECT_EQ(entry.source, info.source);
     for (const std::string& include : entry.includes) {

@@ -23,7 +23,7 @@ std::string text_of(const std::string& path) {
 /// How an operator runs on an architecture, by the kernels whose names begin so and have the part.
 std::string code_for(std::string_view begin, std::string_view part, int arch) {
   std::string found;
-  for (const gpu::KernelInfo& info : gpu::kKernels) {
+  for (const gpu::KernelInfo& info : gpu::kernels()) {
     if (!info.name.starts_with(begin) || info.name.find(part) == std::string_view::npos) {
       continue;
     }

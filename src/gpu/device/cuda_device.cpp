@@ -392,8 +392,15 @@ class CudaDevice final : public Device {
     };
     // The driver only reads the parameter; the kernel declares its size.
     void* parameter = const_cast<std::byte*>(params.data());  // NOLINT
+    std::size_t bytes = params.size();
+    std::array<void*, 5> packed = {driver::kLaunchParameterBuffer, parameter,
+                                   driver::kLaunchParameterBytes, &bytes, nullptr};
     const driver::Result result =
-        api().launch(&native, static_cast<driver::Function>(kernel.handle), &parameter, nullptr);
+        config.packed_parameters
+            ? api().launch(&native, static_cast<driver::Function>(kernel.handle), nullptr,
+                           packed.data())
+            : api().launch(&native, static_cast<driver::Function>(kernel.handle), &parameter,
+                           nullptr);
     if (result != driver::kSuccess) {
       check(result, fmt::format("launching a kernel on a grid of {}x{}x{} blocks of {} threads, {} "
                                 "bytes of shared memory",

@@ -79,6 +79,9 @@ struct LaunchConfig {
   /// Programmatic dependent launch: the grid may start before the previous grid of the stream has
   /// ended; the kernel waits (griddepcontrol.wait) before it reads the results of that grid.
   bool dependent = false;
+  /// Whether the parameters' bytes are all of the kernel's parameters, in the layout of its
+  /// parameter space, rather than the only one.
+  bool packed_parameters = false;
 };
 
 enum class TensorMapType : std::uint8_t { kU8, kF16, kBF16, kF32 };
@@ -174,7 +177,8 @@ class Device {
 
   [[nodiscard]] virtual TensorMap encode(const TensorMapDesc& desc) = 0;
 
-  /// `params` is the kernel's only parameter. If the kernel fails, a later call throws the error.
+  /// `params` is the kernel's only parameter, or all of them. If the kernel fails, a later call
+  /// throws the error.
   virtual void launch(Kernel kernel, const LaunchConfig& config, std::span<const std::byte> params,
                       Stream& stream) = 0;
 

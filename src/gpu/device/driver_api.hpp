@@ -53,6 +53,10 @@ constexpr unsigned kEventBlockingSync = 1;  // waiting threads sleep
 constexpr int kCaptureModeGlobal = 0;
 constexpr int kCaptureModeRelaxed = 2;
 
+// Names in the list of a launch's extra arguments: all parameters in one buffer.
+inline void* const kLaunchParameterBuffer = reinterpret_cast<void*>(1);  // NOLINT
+inline void* const kLaunchParameterBytes = reinterpret_cast<void*>(2);   // NOLINT
+
 constexpr int kLaunchAttributeClusterDimension = 4;
 constexpr int kLaunchAttributeProgrammaticStreamSerialization = 6;
 

@@ -35,7 +35,34 @@ Images& all_images() {
   return images;
 }
 
+std::vector<KernelInfo>& all_kernels() {
+  static std::vector<KernelInfo> all(kKernels.begin(), kKernels.end());
+  return all;
+}
+
 }  // namespace
+
+std::span<const KernelInfo> kernels() {
+  return all_kernels();
+}
+
+const KernelInfo& info_of(KernelId kernel) {
+  return kernels()[static_cast<std::size_t>(kernel)];
+}
+
+std::optional<KernelId> find_kernel(std::string_view name) {
+  const auto found = std::ranges::find(kernels(), name, &KernelInfo::name);
+  return found == kernels().end() ? std::nullopt
+                                  : std::optional(static_cast<KernelId>(found - kernels().begin()));
+}
+
+KernelId add_kernel(const KernelInfo& info) {
+  if (find_kernel(info.name)) {
+    fail("there is a kernel {} already", info.name);
+  }
+  all_kernels().push_back(info);
+  return static_cast<KernelId>(all_kernels().size() - 1);
+}
 
 bool runs_on(const Target& target, int arch) {
   switch (target.code) {
@@ -94,10 +121,8 @@ const KernelImage* find_kernel_image(KernelId kernel, int arch) {
 }
 
 const KernelImage* find_kernel_image(std::string_view name, int arch) {
-  const auto found = std::ranges::find(kKernels, name, &KernelInfo::name);
-  return found == kKernels.end()
-             ? nullptr
-             : find_kernel_image(static_cast<KernelId>(found - kKernels.begin()), arch);
+  const std::optional<KernelId> kernel = find_kernel(name);
+  return kernel ? find_kernel_image(*kernel, arch) : nullptr;
 }
 
 std::vector<std::byte> unpack(const KernelImage& image) {
@@ -133,6 +158,16 @@ std::string kernel_ptx(const KernelImage& image) {
   }
   const std::vector<std::byte> code = unpack(is_ptx(image) ? image : others.front());
   return {reinterpret_cast<const char*>(code.data()), code.size() - 1};
+}
+
+std::vector<std::byte> pack_text(std::string_view text) {
+  std::vector<std::byte> packed(ZSTD_compressBound(text.size()));
+  const std::size_t size = ZSTD_compress(packed.data(), packed.size(), text.data(), text.size(), 1);
+  if (ZSTD_isError(size) != 0) {
+    fail("a text cannot be compressed: {}", ZSTD_getErrorName(size));
+  }
+  packed.resize(size);
+  return packed;
 }
 
 std::string unpack_text(std::span<const std::byte> packed) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,9 +56,15 @@ struct KernelImage {
 /// thread looks for kernels.
 void add_kernel_images(std::span<const KernelImage> images);
 
-[[nodiscard]] constexpr const KernelInfo& info_of(KernelId kernel) {
-  return kKernels[static_cast<std::size_t>(kernel)];
-}
+/// Returns all kernels, by KernelId: those of kernels/variants.py, and those of add_kernel().
+[[nodiscard]] std::span<const KernelInfo> kernels();
+/// Adds a kernel that was compiled at run time, and returns its number. Its texts must outlive the
+/// program. Invalidates references that kernels() and info_of() have returned; must be called
+/// before any thread looks for kernels. Throws fovea::Error if there is a kernel of this name.
+KernelId add_kernel(const KernelInfo& info);
+[[nodiscard]] const KernelInfo& info_of(KernelId kernel);
+/// Returns the kernel of this name, if there is one.
+[[nodiscard]] std::optional<KernelId> find_kernel(std::string_view name);
 
 /// Whether code for this target runs on devices of this architecture: machine code within its
 /// generation, PTX on all later architectures.
@@ -78,9 +85,11 @@ void add_kernel_images(std::span<const KernelImage> images);
 /// Returns the cubin or PTX that contains the kernel, in the form that Device::load takes.
 [[nodiscard]] std::vector<std::byte> unpack(const KernelImage& image);
 /// Returns the PTX from which the machine code was compiled, or the image itself if it is PTX.
-/// Throws fovea::Error for machine code that was compiled at run time.
+/// Throws fovea::Error for machine code that was compiled at run time without any.
 [[nodiscard]] std::string kernel_ptx(const KernelImage& image);
 /// Decompresses a text that was compressed with zstd.
 [[nodiscard]] std::string unpack_text(std::span<const std::byte> packed);
+/// Compresses a text so that unpack_text() returns it.
+[[nodiscard]] std::vector<std::byte> pack_text(std::string_view text);
 
 }  // namespace fovea::gpu
