@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "fovea/error.hpp"
 #include "io/nearest.hpp"
+#include "lab/card_files/card_file.hpp"
 
 namespace fovea::cli::kernel {
 
@@ -44,7 +45,7 @@ int emulator_arch(const std::string& emulator) {
 }
 
 const lab::Card& single_card(std::span<const std::string> names) {
-  const std::vector<const lab::Card*> cards = lab::find_cards(names);
+  const std::vector<const lab::Card*> cards = lab::named_cards(names);
   if (names.size() != 1) {
     throw Error("this command takes one card; `fovea kernel list` lists them");
   }
@@ -53,7 +54,7 @@ const lab::Card& single_card(std::span<const std::string> names) {
 
 std::vector<const lab::Card*> cards_with_case(std::span<const std::string> names,
                                               const std::string& case_name) {
-  std::vector<const lab::Card*> cards = lab::find_cards(names);
+  std::vector<const lab::Card*> cards = lab::named_cards(names);
   std::vector<std::string> case_names;
   for (const lab::Card* const card : cards) {
     if (lab::ProblemFields::are(case_name)) {
@@ -72,7 +73,7 @@ std::vector<const lab::Card*> cards_with_case(std::span<const std::string> names
 std::vector<const lab::Card*> cards_with_level(std::span<const std::string> names,
                                                const std::string& case_name,
                                                const std::string& level) {
-  std::vector<const lab::Card*> cards = lab::find_cards(names);
+  std::vector<const lab::Card*> cards = lab::named_cards(names);
   for (const lab::Card* const card : cards) {
     static_cast<void>(lab::find_case(*card, case_name));
     if (!level.empty()) {

@@ -18,6 +18,7 @@
 #include "gpu/device/kernel_image.hpp"
 #include "io/atomic_file.hpp"
 #include "io/nearest.hpp"
+#include "lab/card_files/card_file.hpp"
 #include "lab/cards/card.hpp"
 #include "lab/code/instruction_kinds.hpp"
 #include "lab/code/machine_code.hpp"
@@ -42,7 +43,7 @@ struct SassOptions : CardOptions {
 /// are none.
 std::vector<gpu::KernelImage> select_images(std::span<const std::string> cards_named,
                                             const std::string& kernel = {}, int arch = 0) {
-  const auto cards = lab::find_cards(cards_named);
+  const auto cards = lab::named_cards(cards_named);
   std::vector<gpu::KernelImage> images;
   for (const gpu::KernelImage& image : gpu::kernel_images()) {
     const bool is_selected = std::ranges::any_of(cards, [&](const lab::Card* card) {
@@ -77,6 +78,15 @@ std::vector<gpu::KernelImage> select_images(std::span<const std::string> cards_n
   return images;
 }
 
+/// Returns all cards of the program, whose limits hold for each of its kernels, and the files among
+/// the named ones.
+std::vector<const lab::Card*> all_cards(std::span<const std::string> cards_named) {
+  std::vector<const lab::Card*> cards = lab::find_cards({});
+  std::ranges::copy_if(lab::named_cards(cards_named), std::back_inserter(cards),
+                       [](const lab::Card* card) { return lab::is_card_file(card->name); });
+  return cards;
+}
+
 /// Formats the exceeded limits of a kernel as a line; "" when there are none.
 std::string exceeded_limits_text(const std::vector<std::string>& faults) {
   return faults.empty() ? "" : fmt::format("    OVER: {}\n", fmt::join(faults, "; "));
@@ -90,7 +100,7 @@ int run_resources(const CardOptions& options) {
     std::cout << fmt::format("{:<50} {:<5} {:>4} {:>6} {:>5} {:>5}\n", "kernel", "arch", "regs",
                              "shared", "local", "spilt");
   }
-  for (const lab::ImageReport& report : lab::check_resources(lab::find_cards({}), images)) {
+  for (const lab::ImageReport& report : lab::check_resources(all_cards(options.cards), images)) {
     const gpu::KernelImage& image = *report.image;
     exceeding += report.faults.empty() ? 0 : 1;
     json.push_back(nlohmann::ordered_json::parse(lab::to_json(report)));
@@ -155,8 +165,8 @@ int run_sass(const SassOptions& options) {
                               {reinterpret_cast<const char*>(cubin.data()), cubin.size()});
   }
   if (!options.cfg.empty()) {
-    io::write_file_atomically(options.cfg,
-                              lab::control_flow_graph(lab::find_cards({}), single_image(images)));
+    io::write_file_atomically(
+        options.cfg, lab::control_flow_graph(all_cards(options.cards), single_image(images)));
   }
   std::size_t faulty = 0;
   auto json = nlohmann::ordered_json::array();
@@ -181,10 +191,10 @@ int run_sass(const SassOptions& options) {
     std::cout << std::flush;
   };
   if (!options.sources.empty()) {
-    lab::check_machine_code(lab::find_cards({}), images,
+    lab::check_machine_code(all_cards(options.cards), images,
                             lab::KernelSources::from_folder(options.sources), report);
   } else {
-    lab::check_machine_code(lab::find_cards({}), images, options.regions, report);
+    lab::check_machine_code(all_cards(options.cards), images, options.regions, report);
   }
   if (options.json.prints_text()) {
     std::cout << fmt::format("{}/{} have all required instructions and no forbidden ones\n",

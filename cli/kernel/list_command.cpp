@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/kernel/options.hpp"
+#include "lab/card_files/card_file.hpp"
 #include "lab/cards/card.hpp"
 
 namespace fovea::cli::kernel {
@@ -17,7 +18,7 @@ struct ListOptions : CardOptions {
 };
 
 int run_list(const ListOptions& options) {
-  const auto cards = lab::find_cards(options.cards);
+  const auto cards = lab::named_cards(options.cards);
   const std::unique_ptr<gpu::Device> device =
       options.json.is_requested() ? try_open_gpu(0) : nullptr;
   auto json = nlohmann::ordered_json::array();

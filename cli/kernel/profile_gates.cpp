@@ -25,6 +25,7 @@
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
 #include "io/atomic_file.hpp"
+#include "lab/card_files/card_file.hpp"
 #include "lab/cards/card.hpp"
 #include "lab/profile/gates.hpp"
 #include "lab/profile/profile.hpp"
@@ -38,7 +39,7 @@ using CardGate = std::pair<const lab::Card*, const lab::ProfileGate*>;
 std::vector<CardGate> requested_gates(const ProfileOptions& options) {
   std::vector<CardGate> gates;
   std::vector<std::string> known_cases;
-  for (const lab::Card* const card : lab::find_cards(options.cards)) {
+  for (const lab::Card* const card : lab::named_cards(options.cards)) {
     for (const lab::ProfileGate& gate : card->gates) {
       known_cases.push_back(fmt::format("{} {}{}{}", card->name, gate.case_name,
                                         gate.level.empty() ? "" : " at ", gate.level));

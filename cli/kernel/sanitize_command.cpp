@@ -17,6 +17,7 @@
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
 #include "io/atomic_file.hpp"
+#include "lab/card_files/card_file.hpp"
 #include "lab/cards/card.hpp"
 #include "lab/sanitize/sanitize.hpp"
 
@@ -30,7 +31,7 @@ struct SanitizeOptions : CardOptions {
 
 int run_sanitize(const SanitizeOptions& options) {
   const Interruption interruption;
-  const auto cards = lab::find_cards(options.cards);
+  const auto cards = lab::named_cards(options.cards);
   lab::require_sanitizer(options.sanitize);
   const std::filesystem::path folder = options.output;
   if (!folder.empty()) {

@@ -165,6 +165,13 @@ Tensor Tensor::raw(std::string name, std::span<const std::byte> bytes) {
   return tensor;
 }
 
+Tensor Tensor::drawn_by(std::string name, DType type, std::int64_t rows, std::int64_t columns,
+                        std::function<std::vector<std::byte>()> draw) {
+  Tensor tensor = uniform(std::move(name), type, rows, columns, 0.0);
+  tensor.block_ = std::make_shared<Block>(std::move(draw));
+  return tensor;
+}
+
 Tensor Tensor::from_values(std::string name, DType type, std::int64_t rows, std::int64_t columns,
                            std::span<const double> values) {
   Tensor tensor = uniform(std::move(name), type, rows, columns, 0.0);

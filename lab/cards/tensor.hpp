@@ -36,6 +36,9 @@ class Tensor {
                         double value);
   /// Makes one row of raw bytes, for data in a kernel-specific layout.
   static Tensor raw(std::string name, std::span<const std::byte> bytes);
+  /// Makes a tensor whose bytes `draw` returns, called on first access.
+  static Tensor drawn_by(std::string name, DType type, std::int64_t rows, std::int64_t columns,
+                         std::function<std::vector<std::byte>()> draw);
   /// Makes a tensor from rows * columns values.
   static Tensor from_values(std::string name, DType type, std::int64_t rows, std::int64_t columns,
                             std::span<const double> values);

@@ -204,6 +204,10 @@ std::vector<ImageReport> check_resources(std::span<const Card* const> cards,
       limits.registers = std::min(limits.registers, demanded.registers);
       limits.shared_bytes = std::min(limits.shared_bytes, demanded.shared_bytes);
     });
+    if (image.registers == 0) {
+      report.faults.emplace_back(
+          "its resources are unknown, since no ptxas was found to compile it");
+    }
     at_most(image.registers, limits.registers, "registers");
     at_most(image.shared_bytes, limits.shared_bytes, "bytes of static shared memory");
     at_most(image.spill_store_bytes, 0, "bytes of spill stores");
