@@ -74,17 +74,21 @@ ReferenceResults evaluate_reference(const Expression& expression) {
   }
   write_source(folder.path() / "question.json", question.dump());
   write_source(folder.path() / "reference.py", std::string(reference_programs().front()));
-  const ProcessResult result =
-      run_process({find_python(), (folder.path() / "reference.py").string(),
-                   (folder.path() / "question.json").string()},
-                  {.max_seconds = kMaxSeconds});
+  const std::vector<std::string> command = {find_python(),
+                                            (folder.path() / "reference.py").string(),
+                                            (folder.path() / "question.json").string()};
+  const ProcessResult result = run_process(command, {.max_seconds = kMaxSeconds});
   if (result.timed_out) {
     fail("the expression \"{}\" has not ended within {:.0f} s", io::printable(expression.text),
          kMaxSeconds);
   }
   if (result.exit_code != 0) {
-    fail("the expression \"{}\" failed: {}", io::printable(expression.text),
-         io::printable(result.errors.substr(0, result.errors.find_last_not_of('\n') + 1)));
+    const std::string& errors = result.errors;
+    fail("the expression \"{}\" failed: {}{}", io::printable(expression.text),
+         io::printable(errors.substr(0, errors.find_last_not_of('\n') + 1)),
+         errors.find("No module named") == std::string::npos
+             ? ""
+             : "; FOVEA_PYTHON chooses another Python than " + command.front());
   }
   const auto elements = static_cast<std::size_t>(expression.shape.elements());
   const std::string bytes = io::read_small_file(output, 2 * elements * sizeof(double));

@@ -5,13 +5,20 @@ import json
 import pathlib
 import re
 import shutil
+import sys
 
 import pytest
 
-pytestmark = pytest.mark.usefixtures("with_kernels")
+pytestmark = pytest.mark.usefixtures("with_kernels", "with_numpy")
 
 CARDS = pathlib.Path(__file__).parents[2] / "examples/cards"
 ON_EMULATOR = ("--device", "emu", "--schedules", "4")
+
+
+@pytest.fixture
+def with_numpy(monkeypatch):
+    """Has the references computed by the Python of the tests."""
+    monkeypatch.setenv("FOVEA_PYTHON", sys.executable)
 
 
 @pytest.fixture
@@ -188,6 +195,14 @@ def test_mistakes_of_expressions_are_named(run_fovea, card, expression, words):
     path = card("softmax", reference={"y": expression})
     done = run_fovea("kernel", "check", path, *ON_EMULATOR, code=1)
     assert words in done.stdout + done.stderr
+
+
+def test_a_python_without_numpy_is_told(run_fovea, tmp_path):
+    program = tmp_path / "python"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n')
+    program.chmod(0o755)
+    done = run_fovea("kernel", "check", CARDS / "softmax.json", *ON_EMULATOR, code=1, env={"FOVEA_PYTHON": str(program)})
+    assert "No module named 'numpy'" in done.stdout and "FOVEA_PYTHON" in done.stdout
 
 
 def test_a_source_that_the_compiler_rejects(run_fovea, card):
