@@ -77,6 +77,7 @@ void print_summary(const programs::ProgramResult& result) {
 // Returns each finding in an outcome of its own, with the seed that has it.
 std::vector<emulation::Outcome> outcomes_of(const programs::JournalSummary& summary) {
   std::vector<emulation::Outcome> outcomes;
+  outcomes.reserve(summary.findings.size());
   for (const programs::JournalSummary::Accusation& accusation : summary.findings) {
     outcomes.push_back({.seed = accusation.seed, .report = {.findings = {accusation.finding}}});
   }

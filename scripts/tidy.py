@@ -39,6 +39,7 @@ def read_flags(build: pathlib.Path) -> dict[str, list[str]]:
             header = command.index("-include")
             del command[header : header + 2]
         flags = [word for word in command if word not in ("-c", "-Winvalid-pch", entry["file"])]
+        flags = [flag for flag in flags if not flag.startswith("--param=")]  # which only GCC has
         flags.append("-Wno-deprecated-declarations")  # libstdc++'s own uses: std::stable_sort
         compiled = pathlib.Path(entry["file"])
         # Sources that a unity source includes have its flags.

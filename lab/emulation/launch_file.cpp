@@ -82,8 +82,8 @@ std::optional<Field> find_addresses(const Field& buffer) {
 // Checks a list of addresses, which are read when all buffers are known, and returns its size.
 ArrayKind read_address_kind(const Field& list, ArrayKind kind) {
   const std::size_t count = list.elements().size();
-  if (kind.type.value_or(ElementType::kU64) != ElementType::kU64) {
-    list.fail(fmt::format("addresses are u64, not {}", name_of(*kind.type)));
+  if (const ElementType type = kind.type.value_or(ElementType::kU64); type != ElementType::kU64) {
+    list.fail(fmt::format("addresses are u64, not {}", name_of(type)));
   }
   if (kind.shape && static_cast<std::size_t>(kind.shape->elements()) != count) {
     list.fail(fmt::format("expected {} addresses for the shape {}, got {}", kind.shape->elements(),

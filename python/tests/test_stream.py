@@ -256,4 +256,5 @@ def test_nothing_is_kept_of_images_of_many_sizes(model, device):
     assert process.returncode == 0, process.stderr
     first, *later = map(int, process.stdout.split())
     print(f"in use after each quarter: {first / 1e6:.2f} MB, then {[round(used / 1e6, 2) for used in later]}")
-    assert max(later) - first < ARRAYS // 10 * 500  # bytes: less than a small part of an image's pixels each
+    # What each thread keeps of its largest image may come after the first quarter. Half of the images come later.
+    assert later[-1] - later[0] < ARRAYS // 10 // 2 * 500  # bytes: less than a small part of an image's pixels each
