@@ -15,7 +15,7 @@ namespace fovea::cli::kernel {
 
 void add_cards(CLI::App& command, CardOptions& options) {
   add_texts(command, "CARD", options.cards,
-            "Cards, as listed by `fovea kernel list` (default: all)");
+            "Cards, as listed by `fovea kernel list`, or files of your own (default: all)");
   options.json.add_to(command);
 }
 

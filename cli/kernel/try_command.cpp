@@ -196,12 +196,13 @@ void add_try(CLI::App& kernel, Run& run) {
   add_integer(
       command, "--most-seconds", {0, 86400}, options.max_seconds,
       "Seconds after which the program is killed, because a kernel may never end (0: never)");
-  explain(command,
-          {"The gates run in order of cost: legal, compile, resources, small cases, mutants, the "
-           "case itself, time. Without a GPU only those of the compiler run.",
-           "The exit code is 0 for a valid candidate, 1 for an invalid one, and 3 for one that was "
-           "not judged because it cannot run here."},
-          {"fovea kernel try attention --level wmma --parameters '{\"stages\": 3}'"});
+  explain(
+      command,
+      {"The gates run in order of cost: legal, compile, resources, races on the emulator, small "
+       "cases, mutants, the case itself, time. Without a GPU those behind the races are skipped.",
+       "The exit code is 0 for a valid candidate, 1 for an invalid one, and 3 for one that was "
+       "not judged because it cannot run here."},
+      {"fovea kernel try attention --level wmma --parameters '{\"stages\": 3}'"});
 }
 
 }  // namespace fovea::cli::kernel

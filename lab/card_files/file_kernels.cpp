@@ -194,7 +194,7 @@ std::vector<FileKernel> add_file_kernels(const KernelFile& file,
     }
     const MachineCode code = assemble(file, ptx, targets[row], folder.path());
     const std::vector<std::byte>& cubin = kept(code.cubin);
-    const std::vector<std::byte>& packed = kept(gpu::pack_text(ptx));
+    const std::span text = std::as_bytes(std::span(kept(ptx)));
     for (const gpu::KernelInfo& info : infos) {
       const gpu::Target target = info.targets.at(row);
       gpu::KernelImage image{.name = info.name,
@@ -203,7 +203,7 @@ std::vector<FileKernel> add_file_kernels(const KernelFile& file,
                              .code = target.code,
                              .packed = cubin,
                              .unpacked_bytes = cubin.size(),
-                             .ptx = {.packed = packed, .bytes = ptx.size()}};
+                             .ptx = {.packed = text, .bytes = text.size()}};
       if (!code.log.empty()) {
         read_resources(log_of(code.log, std::string(info.name)), image);
       }

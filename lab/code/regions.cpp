@@ -161,7 +161,7 @@ std::vector<LinedKernel> with_lines(std::span<const gpu::KernelImage* const> uni
 LinedKernel with_lines(const gpu::KernelImage& image, const KernelSources& sources) {
   LinedKernel lined;
   lined.compiled = compile(sources, image.kernel, sources.kernel(image.name).values,
-                           {.target = compile_target(image.kernel, image.arch), .lines = true});
+                           {.target = compile_target(image.kernel, image.arch)});
   lined.compiler = lined.compiled.compiler;
   lined.image = lined.compiled.image;
   lined.image.packed = lined.compiled.cubin;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include "kernels/archs.hpp"
 #include "lab/check/check_cards.hpp"
 #include "lab/check/placement.hpp"
+#include "lab/emulated/prove_kernel.hpp"
 #include "lab/measure/rotation.hpp"
 #include "lab/system/nvml.hpp"
 
@@ -196,6 +198,29 @@ struct CandidateTrials::State {
     }
   }
 
+  /// Runs the card's small cases on the emulator.
+  void prove(const Prepared& prepared, CandidateResult& result) const {
+    std::mutex mutex;
+    std::vector<TunedPlan> owners;
+    const ProofResult proof = prove_kernel(
+        *setting.card,
+        {.image = &prepared.compiled.image,
+         .plans = [&](const Workload& small, const gpu::DeviceInfo& emulated) -> std::vector<Plan> {
+           TunedPlan tuned = candidate_plan(small, emulated, prepared.kernel, result.values);
+           const std::lock_guard lock(mutex);
+           owners.push_back(std::move(tuned));
+           return owners.back().support ? std::vector{owners.back().plan} : std::vector<Plan>{};
+         },
+         .seed = setting.seed});
+    result.checked += proof.checked;
+    if (!proof.failure.empty()) {
+      refuse(proof.is_output_wrong ? CandidateGate::kSmall : CandidateGate::kRaces, proof.failure);
+    }
+    if (proof.checked == 0) {
+      result.skipped.emplace_back(CandidateGate::kRaces, proof.why_none);
+    }
+  }
+
   void judge(gpu::KernelCache& kernels, const Plan& plan, CandidateResult& result) const {
     gpu::Stream& stream = *on_device->stream;
     Placement& first = on_device->rotation.first();
@@ -298,6 +323,7 @@ auto CandidateTrials::prepare(const CandidateSpec& spec) const -> std::shared_pt
     result.compiler = prepared->compiled.compiler;
     result.compile_seconds = prepared->compiled.seconds;
     judge_resources(prepared->compiled.image, prepared->tuned.cta, info, result);
+    state_->prove(*prepared, result);
   } catch (const Refused& refused) {
     result.failed_at = refused.gate;
     result.reason = refused.reason;
@@ -311,11 +337,10 @@ CandidateResult CandidateTrials::finish(const std::shared_ptr<Prepared>& prepare
     return result;
   }
   using enum CandidateGate;
-  result.skipped.emplace_back(kRaces, "the emulator cannot run a candidate's machine code");
   if (state_->device == nullptr) {
     result.valid.reset();
     for (const CandidateGate gate : {kSmall, kMutants, kRight, kTime}) {
-      result.skipped.emplace_back(gate, "no GPU; the gates legal and resources assume an H200");
+      result.skipped.emplace_back(gate, "no GPU; the gates before them assume an H200");
     }
     return result;
   }

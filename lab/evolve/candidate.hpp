@@ -25,7 +25,7 @@ enum class CandidateGate : std::uint8_t {
   kLegal,      // the parameter values are in the table, and their combination is allowed
   kCompile,    // it compiles
   kResources,  // no spills; registers and shared memory suffice
-  kRaces,      // the emulator finds no race; always skipped, since candidates are not PTX
+  kRaces,      // the emulator finds nothing in the card's small cases, on several schedules
   kSmall,      // the card's small cases are computed correctly
   kMutants,    // the card's mutants are rejected
   kRight,      // the timed case is computed correctly, and a second run gives the same result
@@ -79,8 +79,8 @@ struct CandidateResult {
 };
 
 /// Checks candidates for one case at the gates. Inputs, expected values and the baseline are shared
-/// by all candidates. Without a device, the gates after the resource gate, which then assumes an
-/// H200, are skipped.
+/// by all candidates. The gates up to that of races need no device; those behind it are skipped
+/// without one, and those before it then assume an H200.
 class CandidateTrials {
  public:
   /// Throws fovea::Error if the setting names an unknown case or level.

@@ -53,7 +53,7 @@ void find_places(Profile& profile, const CaseSpec& spec, int arch) {
       value = changed == spec.changes.end() ? value : changed->second;
     }
     const CompiledKernel compiled =
-        compile(sources, kernel, values, {.target = compile_target(kernel, arch), .lines = true});
+        compile(sources, kernel, values, {.target = compile_target(kernel, arch)});
     place(profile, disassemble(compiled.image, {"-gi", "-c"}), sources.files());
   } catch (const Error& error) {
     if (profile.no_places.empty()) {

@@ -122,6 +122,12 @@ gpu::Library open_nvrtc() {
   return library;
 }
 
+struct Compiled {
+  std::vector<std::byte> cubin;
+  std::string ptx;
+  std::string log;
+};
+
 /// NVIDIA's run-time compiler. Its functions return 0 on success.
 class Nvrtc {
  public:
@@ -131,9 +137,8 @@ class Nvrtc {
     return fmt::format("NVRTC {}.{}", version_number() / 100, version_number() % 100);
   }
 
-  /// Returns the cubin and the log.
-  [[nodiscard]] std::pair<std::vector<std::byte>, std::string> compile(
-      const KernelSources& sources, const std::string& unit, const CompileOptions& options) const {
+  [[nodiscard]] Compiled compile(const KernelSources& sources, const std::string& unit,
+                                 const CompileOptions& options) const {
     std::vector<const char*> names;
     std::vector<const char*> texts;
     for (const auto* const files : {&sources.files(), &standard_headers()}) {
@@ -150,13 +155,10 @@ class Nvrtc {
     }
     const std::string architecture = "--gpu-architecture=" + options.target;
     const std::string include = "-I" + headers_;
-    std::vector<const char*> flags = {architecture.c_str(), "-std=c++20", "--ptxas-options=-v",
-                                      kNoFmaContraction, "-default-device"};
+    std::vector<const char*> flags = {architecture.c_str(), "-std=c++20",      "--ptxas-options=-v",
+                                      kNoFmaContraction,    "-default-device", "-lineinfo"};
     if (!headers_.empty()) {
       flags.push_back(include.c_str());
-    }
-    if (options.lines) {
-      flags.push_back("-lineinfo");
     }
     if (version_number() >= 1209) {
       flags.push_back("--no-cache");  // ptxas prints nothing for cached results
@@ -175,7 +177,13 @@ class Nvrtc {
     if (size == 0 || cubin_(program.handle, reinterpret_cast<char*>(cubin.data())) != 0) {
       fail("NVRTC returned no machine code for {}", options.target);
     }
-    return {std::move(cubin), std::move(log)};
+    (void)ptx_size_(program.handle, &size);
+    std::string ptx(size, '\0');
+    if (size == 0 || ptx_(program.handle, ptx.data()) != 0) {
+      fail("NVRTC returned no PTX for {}", options.target);
+    }
+    ptx.resize(ptx.find_last_not_of('\0') + 1);
+    return {.cubin = std::move(cubin), .ptx = std::move(ptx), .log = std::move(log)};
   }
 
  private:
@@ -211,6 +219,8 @@ class Nvrtc {
   int (*log_)(void*, char*) = library_.function("nvrtcGetProgramLog");
   int (*cubin_size_)(void*, std::size_t*) = library_.function("nvrtcGetCUBINSize");
   int (*cubin_)(void*, char*) = library_.function("nvrtcGetCUBIN");
+  int (*ptx_size_)(void*, std::size_t*) = library_.function("nvrtcGetPTXSize");
+  int (*ptx_)(void*, char*) = library_.function("nvrtcGetPTX");
 };
 
 /// Returns NVRTC. If it cannot be opened, returns null and sets `why` to the reason.
@@ -249,36 +259,38 @@ std::vector<std::byte> read_cubin(const fs::path& path) {
   return code;
 }
 
-std::pair<std::vector<std::byte>, std::string> compile_with_nvcc(const std::string& nvcc,
-                                                                 const KernelSources& sources,
-                                                                 const std::string& unit,
-                                                                 const CompileOptions& options) {
+/// Returns a text without the path of a temporary folder, which differs between runs.
+std::string without(const std::string& path, std::string text) {
+  for (std::size_t begin = text.find(path); begin != std::string::npos;
+       begin = text.find(path, begin)) {
+    text.erase(begin, path.size());
+  }
+  return text;
+}
+
+Compiled compile_with_nvcc(const std::string& nvcc, const KernelSources& sources,
+                           const std::string& unit, const CompileOptions& options) {
   const TemporaryFolder folder;
   sources.write(folder.path());
   write_source(folder.path() / "unit.cu", unit);
   const fs::path cubin = folder.path() / "unit.cubin";
-  std::vector<std::string> command = {nvcc,
-                                      "-std=c++20",
-                                      "-O3",
-                                      "-cubin",
-                                      "--ptxas-options=-v",
-                                      kNoFmaContraction,
-                                      "-arch=" + options.target,
-                                      "-I" + folder.path().string(),
-                                      "-o",
-                                      cubin.string(),
-                                      (folder.path() / "unit.cu").string()};
-  if (options.lines) {
-    command.insert(command.begin() + 1, "-lineinfo");
-  }
+  const std::vector<std::string> command = {nvcc,
+                                            "-lineinfo",
+                                            "--keep",
+                                            "--keep-dir=" + folder.path().string(),
+                                            "-std=c++20",
+                                            "-O3",
+                                            "-cubin",
+                                            "--ptxas-options=-v",
+                                            kNoFmaContraction,
+                                            "-arch=" + options.target,
+                                            "-I" + folder.path().string(),
+                                            "-o",
+                                            cubin.string(),
+                                            (folder.path() / "unit.cu").string()};
   const ProcessResult result = run_process(command, {.max_seconds = options.max_seconds});
-  std::string log = result.output + result.errors;
-  const std::string path =
-      folder.path().string() + "/";  // removed from the log, since it differs between runs
-  for (std::size_t begin = log.find(path); begin != std::string::npos;
-       begin = log.find(path, begin)) {
-    log.erase(begin, path.size());
-  }
+  const std::string path = folder.path().string() + "/";
+  std::string log = without(path, result.output + result.errors);
   if (result.timed_out) {
     throw CompileError(
         fmt::format("nvcc exceeded its time limit of {:.0f} s", options.max_seconds));
@@ -286,7 +298,9 @@ std::pair<std::vector<std::byte>, std::string> compile_with_nvcc(const std::stri
   if (result.exit_code != 0) {
     throw CompileError(shortened(log));
   }
-  return {read_cubin(cubin), log};
+  return {.cubin = read_cubin(cubin),
+          .ptx = without(path, read_source((folder.path() / "unit.ptx").string())),
+          .log = std::move(log)};
 }
 
 }  // namespace
@@ -362,16 +376,16 @@ CompiledKernel compile(const KernelSources& sources, gpu::KernelId kernel,
   const gpu::KernelInfo& info = gpu::info_of(kernel);
   const std::string unit = sources.unit(info.name, values);
   CompiledKernel compiled;
-  std::string log;
+  Compiled output;
   std::string why_not;
   const Nvrtc* const runtime = options.compiler == CompilerKind::kNvcc ? nullptr : nvrtc(why_not);
   if (runtime != nullptr) {
     compiled.compiler = runtime->name();
-    std::tie(compiled.cubin, log) = runtime->compile(sources, unit, options);
+    output = runtime->compile(sources, unit, options);
   } else if (const std::string nvcc = find_program("nvcc");
              !nvcc.empty() && options.compiler != CompilerKind::kNvrtc) {
     compiled.compiler = with_version(nvcc);
-    std::tie(compiled.cubin, log) = compile_with_nvcc(nvcc, sources, unit, options);
+    output = compile_with_nvcc(nvcc, sources, unit, options);
   } else {
     const std::string nvcc_is = "nvcc is neither on the PATH nor in CUDA's folders";
     fail("no compiler for kernels was found: {}", options.compiler == CompilerKind::kNvrtc ? why_not
@@ -379,6 +393,8 @@ CompiledKernel compile(const KernelSources& sources, gpu::KernelId kernel,
                                                       ? nvcc_is
                                                       : why_not + "; " + nvcc_is);
   }
+  compiled.cubin = std::move(output.cubin);
+  compiled.ptx = std::move(output.ptx);
   gpu::KernelImage& image = compiled.image;
   image.kernel = kernel;
   image.name = info.name;
@@ -389,7 +405,8 @@ CompiledKernel compile(const KernelSources& sources, gpu::KernelId kernel,
                                                : gpu::Code::kMachine;
   image.packed = compiled.cubin;
   image.unpacked_bytes = compiled.cubin.size();
-  read_resources(log, image);
+  image.ptx = {.packed = std::as_bytes(std::span(compiled.ptx)), .bytes = compiled.ptx.size()};
+  read_resources(output.log, image);
   compiled.seconds = seconds_since(start);
   return compiled;
 }

@@ -22,7 +22,6 @@ enum class CompilerKind : std::uint8_t { kAny, kNvrtc, kNvcc };
 
 struct CompileOptions {
   std::string target{gpu::arch_up_to(gpu::kDefaultArch, gpu::kArchs).target};
-  bool lines = false;  // adds line information
   CompilerKind compiler = CompilerKind::kAny;
   double max_seconds = 120;  // time limit of nvcc
 };
@@ -30,7 +29,8 @@ struct CompileOptions {
 /// A kernel's machine code. Must not be moved while `image` is in use.
 struct CompiledKernel {
   std::vector<std::byte> cubin;
-  gpu::KernelImage image;  // refers to `cubin`; has the resource usage reported by ptxas
+  std::string ptx;         // from which it was assembled, with line numbers of the sources
+  gpu::KernelImage image;  // refers to both; has the resource usage reported by ptxas
   std::string compiler;    // "NVRTC 13.0"
   double seconds = 0.0;    // duration of the compilation
 };

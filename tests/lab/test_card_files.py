@@ -201,7 +201,9 @@ def test_a_python_without_numpy_is_told(run_fovea, tmp_path):
     program = tmp_path / "python"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n')
     program.chmod(0o755)
-    done = run_fovea("kernel", "check", CARDS / "softmax.json", *ON_EMULATOR, code=1, env={"FOVEA_PYTHON": str(program)})
+    done = run_fovea(
+        "kernel", "check", CARDS / "softmax.json", *ON_EMULATOR, code=1, env={"FOVEA_PYTHON": str(program)}
+    )
     assert "No module named 'numpy'" in done.stdout and "FOVEA_PYTHON" in done.stdout
 
 

@@ -101,6 +101,23 @@ def test_a_candidate_is_told_as_json(run_fovea):
     assert all(told[name] is None for name in figures | times), "nothing of it was measured"
 
 
+@pytest.mark.usefixtures("with_kernels")
+def test_a_candidate_with_a_race_is_refused_without_a_gpu(run_fovea, tmp_path):
+    source = (ROOT / "kernels/attention/mma_small.cuh").read_text()
+    barrier = "    __syncthreads();  // this block has arrived, and the previous one has been read\n"
+    assert source.count(barrier) == 1
+    (tmp_path / "broken.cuh").write_text(source.replace(barrier, ""))
+    trial = ("kernel", "try", "attention", "--level", "wmma", "--json")
+    told = json.loads(run_fovea(*trial, "--unit", tmp_path / "broken.cuh", code=1).stdout)
+    assert told["failed_at"] == "races" and told["valid"] is False
+    assert re.search(r"race: .*mma_small\.cuh:\d+.*earlier access: .*\.cuh:\d+", told["reason"])
+    (tmp_path / "wrong.cuh").write_text(source.replace("RowPair sum{};", "RowPair sum{1.0F, 1.0F};"))
+    told = json.loads(run_fovea(*trial, "--unit", tmp_path / "wrong.cuh", code=1).stdout)
+    assert told["failed_at"] == "small" and "exceeds" in told["reason"]
+    right = json.loads(run_fovea(*trial, code=3).stdout)
+    assert right["failed_at"] is None and right["checked"] > 10 and "races" not in right["skipped"]
+
+
 @pytest.mark.parametrize(
     ("options", "code", "told"),
     [

@@ -141,6 +141,9 @@ std::vector<std::byte> unpack(const KernelImage& image) {
 }
 
 std::string kernel_ptx(const KernelImage& image) {
+  if (image.ptx.bytes > 0 && image.ptx.packed.size() == image.ptx.bytes) {
+    return {reinterpret_cast<const char*>(image.ptx.packed.data()), image.ptx.bytes};
+  }
   if (image.ptx.bytes > 0) {
     static std::mutex mutex;
     static std::map<const std::byte*, std::string> texts;  // by their packed data
@@ -158,16 +161,6 @@ std::string kernel_ptx(const KernelImage& image) {
   }
   const std::vector<std::byte> code = unpack(is_ptx(image) ? image : others.front());
   return {reinterpret_cast<const char*>(code.data()), code.size() - 1};
-}
-
-std::vector<std::byte> pack_text(std::string_view text) {
-  std::vector<std::byte> packed(ZSTD_compressBound(text.size()));
-  const std::size_t size = ZSTD_compress(packed.data(), packed.size(), text.data(), text.size(), 1);
-  if (ZSTD_isError(size) != 0) {
-    fail("a text cannot be compressed: {}", ZSTD_getErrorName(size));
-  }
-  packed.resize(size);
-  return packed;
 }
 
 std::string unpack_text(std::span<const std::byte> packed) {

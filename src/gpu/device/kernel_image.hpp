@@ -15,7 +15,7 @@ namespace fovea::gpu {
 
 struct DeviceInfo;
 
-/// A part of a text that is compressed with zstd; empty if `bytes` is 0.
+/// A part of a text that is compressed with zstd, unless its size is `bytes`; empty if that is 0.
 struct PackedPart {
   std::span<const std::byte> packed{};
   std::size_t offset = 0;
@@ -89,7 +89,5 @@ KernelId add_kernel(const KernelInfo& info);
 [[nodiscard]] std::string kernel_ptx(const KernelImage& image);
 /// Decompresses a text that was compressed with zstd.
 [[nodiscard]] std::string unpack_text(std::span<const std::byte> packed);
-/// Compresses a text so that unpack_text() returns it.
-[[nodiscard]] std::vector<std::byte> pack_text(std::string_view text);
 
 }  // namespace fovea::gpu

@@ -224,7 +224,9 @@ class EmuDevice final : public Device {
     const std::string_view text = bytes.substr(0, bytes.find('\0'));
     const std::lock_guard lock(mutex_);
     modules_.push_back(rethrow_as_error([&] {
-      return emulator_.load(options_.edit_ptx ? options_.edit_ptx(text) : std::string(text));
+      constexpr std::size_t kMostBytes = std::size_t{4} << 30U;
+      return emulator_.load(options_.edit_ptx ? options_.edit_ptx(text) : std::string(text),
+                            kMostBytes, emu::Decode::kAtLaunch);
     }));
     return {.handle = &modules_.back()};
   }
@@ -234,6 +236,8 @@ class EmuDevice final : public Device {
     if (found == kernels.end()) {
       fail("finding kernel {} in its PTX: there is no kernel of this name", entry);
     }
+    const std::lock_guard lock(mutex_);
+    rethrow_as_error([&] { emulator_.decode(*found); });
     return {.handle = &*found};
   }
 
