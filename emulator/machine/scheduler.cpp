@@ -31,9 +31,9 @@ std::string wait_text(const Split& split, Warp& warp) {
     }
     case WaitFor::kMbarrier: {
       const Block& owner = block.cluster().blocks()[split.wait_detail >> kRankShift];
-      const auto mbarrier = owner.mbarriers.find(split.wait_detail & ((1U << kRankShift) - 1));
+      const auto mbarrier = owner.mbarriers.find(split.wait_detail & kOffsetMask);
       const std::string name =
-          shared_variable_name(*block.grid().program, split.wait_detail & ((1U << kRankShift) - 1));
+          shared_variable_name(*block.grid().program, split.wait_detail & kOffsetMask);
       return fmt::format(
           ", waits at the mbarrier {:#x}{}: {}", split.wait_detail,
           name.empty() ? "" : " (" + name + ")",

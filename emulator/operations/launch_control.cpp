@@ -24,7 +24,6 @@ namespace emu {
 namespace {
 
 constexpr std::size_t kResponseBytes = 16;
-constexpr std::uint32_t kOffsetMask = (std::uint32_t{1} << kRankShift) - 1;
 /// A request is refused by chance, once in as many, though there is a cluster that could be
 /// cancelled: PTX does not promise that there is none left when a request has failed.
 constexpr unsigned kRefusedOneIn = 8;

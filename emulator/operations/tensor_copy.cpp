@@ -47,8 +47,6 @@ bool is_half(Type type) {
   return type == Type::kF16 || type == Type::kBF16;
 }
 
-constexpr std::uint32_t kOffsetMask = (1U << kRankShift) - 1;
-
 void require_multiple(const Warp& warp, const Op& op, int lane, std::string_view name,
                       std::uint64_t value, std::uint64_t unit) {
   if (value % unit != 0) {
