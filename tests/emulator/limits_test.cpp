@@ -302,3 +302,45 @@ TEST_F(DeviceTest, BlocksThatHaveNotBegunAreCounted) {
 
 }  // namespace
 }  // namespace emu
+// The limit may come in any turn, also in the last one and in those in which lanes have parted.
+TEST_F(DeviceTest, TheLimitOfOperationsMayComeAtEachOfThem) {
+  const std::string ptx = kernel(R"(
+  and.b32 %r2, %r1, 1;
+  setp.eq.u32 %p1, %r2, 0;
+  @%p1 bra EVEN;
+  st.global.u32 [%rd3], %r1;
+  ret;
+EVEN:
+  and.b32 %r3, %r1, 2;
+  setp.eq.u32 %p2, %r3, 0;
+  @%p2 bra TOGETHER;
+  st.global.u32 [%rd3], %r2;
+TOGETHER:
+  bar.warp.sync 0x55555555;)");
+  const std::uint64_t address = put(std::vector<std::uint32_t>(128));
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const std::uint64_t steps = run(ptx, address, 128, {.seed = seed}).steps;
+    for (std::uint64_t limit = 1; limit <= steps; ++limit) {
+      const Report report = run(ptx, address, 128, {.seed = seed, .max_steps = limit});
+      if (report.is_clean()) {
+        EXPECT_TRUE(report.has_ended);
+        continue;
+      }
+      const Finding& finding = report.findings.front();
+      EXPECT_EQ(finding.kind, FindingKind::kNoProgress) << finding.text();
+      EXPECT_GT(finding.line, 0);
+      EXPECT_NE(finding.lanes, 0U) << finding.text();
+      EXPECT_LT(limit, steps);
+    }
+  }
+}
+
+TEST_F(DeviceTest, WhatHasEndedMakesNoProgressAndNeedsNone) {
+  const std::string ptx =
+      ".version 9.0\n.target sm_90a\n.address_size 64\n.entry test(.param .u64 a) { ret; }\n";
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Report report = run(ptx, 0, 64, {.seed = seed, .max_steps = 1});
+    EXPECT_TRUE(report.is_clean()) << report.findings.front().text();
+  }
+}
+
