@@ -147,6 +147,13 @@ TEST(LimitsTest, NumbersThatNoTypeHoldsAreRefused) {
         "fence.proxy.tensormap::generic.release;"}) {
     EXPECT_NE(said_of(kernel(body)), "") << body;
   }
+  for (const char* const body : {"st.global.b128 [%rd1], 5;", "mov.b128 %q, 5;"}) {
+    const std::string said = said_of(kernel(std::string(".reg .b128 %q;") + body));
+    EXPECT_NE(said.find("a constant has at most 64 bits"), std::string::npos) << body << said;
+  }
+  EXPECT_NE(said_of(kernel(".reg .b128 %q; mov.b128 %q, tile;", ".shared .b8 tile[8];"))
+                .find("unsupported operand tile"),
+            std::string::npos);
   EXPECT_EQ(said_of(kernel("mov.u64 %rd4, -9223372036854775808; "
                            "ld.global.u32 %r2, [%rd1+-9223372036854775808];")),
             "");
@@ -300,8 +307,6 @@ TEST_F(DeviceTest, BlocksThatHaveNotBegunAreCounted) {
   EXPECT_FALSE(says(message(4), "begun"));
 }
 
-}  // namespace
-}  // namespace emu
 // The limit may come in any turn, also in the last one and in those in which lanes have parted.
 TEST_F(DeviceTest, TheLimitOfOperationsMayComeAtEachOfThem) {
   const std::string ptx = kernel(R"(
@@ -344,3 +349,5 @@ TEST_F(DeviceTest, WhatHasEndedMakesNoProgressAndNeedsNone) {
   }
 }
 
+}  // namespace
+}  // namespace emu
