@@ -71,7 +71,8 @@ class Cancellation : public AsyncWork {
     std::memset(block.is_shared_written.data() + offset_, 1, kResponseBytes);
     Mbarrier& mbarrier = find_mbarrier(warp(), op(), lane_, MemorySpace::kClusterShared,
                                        block.shared_base() + mbarrier_);
-    warp().require(mbarrier.complete_bytes(kResponseBytes), FindingKind::kBarrierMisuse, op(),
+    mbarrier.counter = {&warp(), &op(), lanes()};
+    warp().require(mbarrier.complete_copy(kResponseBytes), FindingKind::kBarrierMisuse, op(),
                    lanes());
     return ranks_.empty();
   }
@@ -124,8 +125,9 @@ void start_request(Warp& warp, const Op& op, int lane) {
     Block& block = cluster.blocks()[rank];
     const Memory target = resolve(warp, op, lane, MemorySpace::kClusterShared,
                                   block.shared_base() + offset, kResponseBytes);
-    const Mbarrier& awaited = find_mbarrier(warp, op, lane, MemorySpace::kClusterShared,
-                                            block.shared_base() + mbarrier_offset);
+    Mbarrier& awaited = find_mbarrier(warp, op, lane, MemorySpace::kClusterShared,
+    awaited.begin_copy(kResponseBytes);
+                                      block.shared_base() + mbarrier_offset);
     // A block alone runs with a barrier behind the initialisation, as NVIDIA's guide has it.
     require_initialized(warp, op, lane_bit(lane), awaited, cluster.blocks().size() > 1);
     AsyncAccesses(warp, op, lane_bit(lane), awaited).write_shared(block, offset, kResponseBytes);
