@@ -2,12 +2,14 @@
 #include "lab/emulation/emulation.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,6 +41,22 @@ std::optional<std::size_t> size_of(const Argument& argument) {
     return emu::kTensorMapBytes;
   }
   return std::nullopt;
+}
+
+// Whether cards before sm_100 refuse the swizzle.
+bool needs_blackwell(emu::TensorMapSwizzle swizzle) {
+  return swizzle == emu::TensorMapSwizzle::k128Atom32 ||
+         swizzle == emu::TensorMapSwizzle::k128Atom64;
+}
+
+// Returns the number in a target, 90 for "sm_90a".
+int architecture_of(std::string_view target) {
+  constexpr std::string_view kPrefix = "sm_";
+  int number = 0;
+  if (target.starts_with(kPrefix)) {
+    std::from_chars(target.data() + kPrefix.size(), target.data() + target.size(), number);
+  }
+  return number;
 }
 
 bool is_near(const Comparison& comparison, double actual, double expected) {
@@ -166,6 +184,7 @@ std::vector<std::byte> Emulation::encode_parameters(const LaunchText& launch,
   }
   std::vector<std::byte> bytes(
       parameters.empty() ? 0 : parameters.back().offset + parameters.back().bytes);
+  const std::string target = module_.device().info(kernel).target;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Argument& argument = launch.arguments[i];
     const std::size_t size = size_of(argument).value_or(parameters[i].bytes);
@@ -173,12 +192,13 @@ std::vector<std::byte> Emulation::encode_parameters(const LaunchText& launch,
       fail("{}: the argument has {} bytes, but the parameter {} has {}", argument.path, size,
            parameters[i].name, parameters[i].bytes);
     }
-    write_argument(argument, std::span(bytes).subspan(parameters[i].offset, size));
+    write_argument(argument, std::span(bytes).subspan(parameters[i].offset, size), target);
   }
   return bytes;
 }
 
-void Emulation::write_argument(const Argument& argument, std::span<std::byte> to) const {
+void Emulation::write_argument(const Argument& argument, std::span<std::byte> to,
+                               std::string_view target) const {
   if (const auto* bytes = std::get_if<std::vector<std::byte>>(&argument.what)) {
     std::ranges::copy(*bytes, to.begin());
   } else if (const auto* address = std::get_if<BufferAddress>(&argument.what)) {
@@ -186,6 +206,10 @@ void Emulation::write_argument(const Argument& argument, std::span<std::byte> to
     std::memcpy(to.data(), &value, sizeof(value));
   } else if (const auto* map = std::get_if<TensorMapArgument>(&argument.what)) {
     emu::TensorMapDesc desc = map->desc;
+    if (needs_blackwell(desc.swizzle) && architecture_of(target) < 100) {
+      fail("{}.tensor_map.swizzle: it needs PTX for sm_100 or later, not for {}", argument.path,
+           target);
+    }
     desc.address = addresses_[map->address.buffer] + map->address.offset;
     try {
       std::ranges::copy(emu::encode(desc), to.begin());
@@ -202,7 +226,7 @@ void Emulation::write_argument(const Argument& argument, std::span<std::byte> to
       if (offset > to.size() || size.value_or(rest) > rest) {
         fail("{}: the member ends beyond the {} bytes of the struct", field.path, to.size());
       }
-      write_argument(field, to.subspan(offset, size.value_or(rest)));
+      write_argument(field, to.subspan(offset, size.value_or(rest)), target);
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -126,7 +127,9 @@ class Emulation {
   void decode(const emu::KernelHandle& kernel);
   /// Takes memory from the budget; `what` names its use in the error message.
   void take_memory(const std::string& what, std::size_t bytes);
-  void write_argument(const Argument& argument, std::span<std::byte> to) const;
+  /// `target` is that of the kernel, "sm_90a".
+  void write_argument(const Argument& argument, std::span<std::byte> to,
+                      std::string_view target) const;
   [[nodiscard]] std::vector<std::byte> encode_parameters(const LaunchText& launch,
                                                          const emu::KernelHandle& kernel) const;
 
