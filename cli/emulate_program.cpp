@@ -94,7 +94,9 @@ int emulate_program(const EmulatedProgram& program) {
   if (!missing.empty()) {
     say(missing);
   }
-  program.checks.say_unused(summary.ignored_by);
+  if (program.settings.all || program.settings.schedules == 1 || summary.findings.empty()) {
+    program.checks.say_unused(summary.ignored_by);  // all schedules have run
+  }
   program.outputs.write(outcomes_of(summary), {.file = program.words.front(), .is_kept = false});
   auto findings = nlohmann::ordered_json::array();
   for (const programs::JournalSummary::Accusation& accusation : summary.findings) {

@@ -416,7 +416,8 @@ KernelInfo Device::info(const KernelHandle& kernel) const {
           .max_threads =
               static_cast<std::uint32_t>(required != 0 ? required : product(function.max_threads)),
           .max_registers = static_cast<std::uint32_t>(function.max_registers),
-          .cluster = function.required_cluster};
+          .cluster = function.required_cluster,
+          .target = program.module->target};
 }
 
 void Device::decode(const KernelHandle& kernel) const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "emulator/machine/partial_values.hpp"
 #include "emulator/program/lanes.hpp"
 #include "emulator/program/program.hpp"
 
@@ -20,6 +21,7 @@ struct CallFrame {
   /// Lanes that have called the function from within itself, and what its registers held.
   Lanes saved_lanes = 0;
   std::vector<std::uint32_t> saved{};
+  PartialValues saved_partial_values{};
 };
 
 }  // namespace emu

@@ -157,6 +157,7 @@ std::shared_ptr<const CallFrame> Warp::push_frame(const Op& op, const Call& call
     for_each_saved(function, [&](Slot slot, int bits) {
       const std::uint32_t* const first = &register_file_[slot - kHeaderWords];
       frame->saved.insert(frame->saved.end(), first, first + saved_words(bits));
+      frame->saved_partial_values.replace(partial_values, slot, frame->saved_lanes);
     });
   }
   // The caller may be the same function: its arguments are read before its registers are prepared.
@@ -164,7 +165,10 @@ std::shared_ptr<const CallFrame> Warp::push_frame(const Op& op, const Call& call
   for (const PassedValue& argument : call.arguments) {
     arguments.push_back(read_passed(argument, frame->caller, lanes));
   }
-  for_each_saved(function, [&](Slot slot, int /*bits*/) { set_valid(slot, valid(slot) & ~lanes); });
+  for_each_saved(function, [&](Slot slot, int /*bits*/) {
+    set_valid(slot, valid(slot) & ~lanes);
+    partial_values.erase(slot, slot + 1, lanes);
+  });
   for (const FrameAddress& address : function.addresses) {
     Vec<std::uint64_t> values{};
     for_each_lane(
@@ -214,7 +218,7 @@ void Warp::grow_stack(const Op& op, const FunctionCode& function, CallFrame& fra
                        "local memory, and has {}",
                        function.function->name, top, syntax::kMaxLocalBytes));
     }
-    local_.set_top(lane, top);
+    set_stack_top(lane, top);
   });
 }
 
@@ -229,7 +233,7 @@ void Warp::return_lanes(Lanes lanes) {
   restore_registers(function, *frame, lanes & frame->saved_lanes);
   executing_[static_cast<std::size_t>(frame->function)] &= ~(lanes & ~frame->saved_lanes);
   for_each_lane(lanes, [&](int lane) {
-    local_.set_top(lane, frame->previous_top.at(static_cast<std::size_t>(lane)));
+    set_stack_top(lane, frame->previous_top.at(static_cast<std::size_t>(lane)));
   });
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (frame->call->results[i].bytes != 0) {
@@ -258,6 +262,7 @@ void Warp::restore_registers(const FunctionCode& function, const CallFrame& fram
   const std::uint32_t* saved = frame.saved.data();
   for_each_saved(function, [&](Slot slot, int bits) {
     set_valid(slot, (valid(slot) & ~lanes) | (*saved & lanes));
+    partial_values.replace(frame.saved_partial_values, slot, lanes);
     const std::uint32_t* const values = saved + kHeaderWords;
     if (bits == 1) {
       register_file_[slot] = (register_file_[slot] & ~lanes) | (*values & lanes);
@@ -279,19 +284,34 @@ std::byte* Warp::register_bytes(Slot slot, std::size_t bytes, int lane) {
          bytes * static_cast<std::size_t>(lane);
 }
 
+// A register has values of up to 8 bytes; of longer ones it is not kept which bits were written.
 Warp::PassedBytes Warp::read_passed(const PassedValue& value, const CallFrame* frame, Lanes lanes) {
   PassedBytes passed{.bytes = std::vector<std::byte>(kLanes * value.bytes),
-                     .is_written = std::vector<std::uint8_t>(kLanes * value.bytes)};
+                     .written_bits = std::vector<std::uint8_t>(kLanes * value.bytes)};
   for_each_lane(lanes, [&](int lane) {
     const std::size_t first = value.bytes * static_cast<std::size_t>(lane);
+    std::byte* const bytes = passed.bytes.data() + first;
+    std::uint8_t* const written = passed.written_bits.data() + first;
     if (value.slot != kNoSlot) {
-      std::memcpy(&passed.bytes[first], register_bytes(value.slot, value.bytes, lane), value.bytes);
-      std::memset(&passed.is_written[first], (valid(value.slot) & lane_bit(lane)) != 0 ? 1 : 0,
-                  value.bytes);
-    } else {
-      const std::uint64_t address = base_of(frame, lane) + value.offset;
-      std::memcpy(&passed.bytes[first], local_.byte(lane, address), value.bytes);
-      std::memcpy(&passed.is_written[first], local_.written(lane, address), value.bytes);
+      std::memcpy(bytes, register_bytes(value.slot, value.bytes, lane), value.bytes);
+      if ((valid(value.slot) & lane_bit(lane)) != 0) {
+        std::fill_n(written, value.bytes, kAllBits);
+      } else if (value.bytes <= sizeof(std::uint64_t)) {
+        std::uint64_t whole = 0;
+        std::memcpy(&whole, bytes, value.bytes);
+        const std::uint64_t bits = partial_values.written_bits(value.slot, lane, whole);
+        std::memcpy(written, &bits, value.bytes);
+      }
+      return;
+    }
+    const std::uint64_t address = base_of(frame, lane) + value.offset;
+    std::memcpy(bytes, local_.byte(lane, address), value.bytes);
+    const std::uint8_t* const is_written = local_.written(lane, address);
+    for (std::size_t i = 0; i < value.bytes; ++i) {
+      written[i] = is_written[i] != 0
+                       ? kAllBits
+                       : static_cast<std::uint8_t>(partial_bytes.written_bits(
+                             address + i, lane, static_cast<std::uint64_t>(bytes[i])));
     }
   });
   return passed;
@@ -301,17 +321,31 @@ void Warp::write_passed(const PassedValue& value, const CallFrame* frame, const 
                         Lanes lanes) {
   for_each_lane(lanes, [&](int lane) {
     const std::size_t first = value.bytes * static_cast<std::size_t>(lane);
+    const std::byte* const bytes = passed.bytes.data() + first;
+    const std::uint8_t* const written = passed.written_bits.data() + first;
     if (value.slot != kNoSlot) {
-      std::memcpy(register_bytes(value.slot, value.bytes, lane), &passed.bytes[first], value.bytes);
-      const bool is_valid =
-          std::all_of(&passed.is_written[first], &passed.is_written[first] + value.bytes,
-                      [](std::uint8_t is) { return is != 0; });
+      std::memcpy(register_bytes(value.slot, value.bytes, lane), bytes, value.bytes);
+      const bool is_valid = std::all_of(written, written + value.bytes,
+                                        [](std::uint8_t bits) { return bits == kAllBits; });
       set_valid(value.slot,
                 (valid(value.slot) & ~lane_bit(lane)) | (is_valid ? lane_bit(lane) : 0));
-    } else {
-      const std::uint64_t address = base_of(frame, lane) + value.offset;
-      std::memcpy(local_.byte(lane, address), &passed.bytes[first], value.bytes);
-      std::memcpy(local_.written(lane, address), &passed.is_written[first], value.bytes);
+      if (!is_valid && value.bytes <= sizeof(std::uint64_t)) {
+        std::uint64_t whole = 0;
+        std::uint64_t bits = 0;
+        std::memcpy(&whole, bytes, value.bytes);
+        std::memcpy(&bits, written, value.bytes);
+        partial_values.keep(value.slot, lane, whole, bits);
+      }
+      return;
+    }
+    const std::uint64_t address = base_of(frame, lane) + value.offset;
+    std::memcpy(local_.byte(lane, address), bytes, value.bytes);
+    std::uint8_t* const is_written = local_.written(lane, address);
+    for (std::size_t i = 0; i < value.bytes; ++i) {
+      is_written[i] = written[i] == kAllBits ? 1 : 0;
+      if (is_written[i] == 0) {
+        partial_bytes.keep(address + i, lane, static_cast<std::uint64_t>(bytes[i]), written[i]);
+      }
     }
   });
 }
@@ -323,14 +357,14 @@ Warp::Argument Warp::read_argument(const PassedValue& argument, int lane) {
   const std::size_t bytes = std::min(argument.bytes, sizeof(read.value));
   std::memcpy(&read.value, passed.bytes.data() + first, bytes);
   for (std::size_t i = 0; i < bytes; ++i) {
-    read.is_valid = read.is_valid && passed.is_written[first + i] != 0;
+    read.is_valid = read.is_valid && passed.written_bits[first + i] == kAllBits;
   }
   return read;
 }
 
 void Warp::write_result(const PassedValue& result, int lane, std::uint64_t value) {
   PassedBytes passed{.bytes = std::vector<std::byte>(kLanes * result.bytes),
-                     .is_written = std::vector<std::uint8_t>(kLanes * result.bytes, 1)};
+                     .written_bits = std::vector<std::uint8_t>(kLanes * result.bytes, kAllBits)};
   std::memcpy(passed.bytes.data() + result.bytes * static_cast<std::size_t>(lane), &value,
               std::min(result.bytes, sizeof(value)));
   write_passed(result, current().frame.get(), passed, lane_bit(lane));

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "emulator/program/lanes.hpp"
 #include "emulator/program/program.hpp"
 
 namespace emu {
@@ -23,6 +24,27 @@ class PartialPlaces {
     } else if (!values_.empty()) {
       values_.erase({place, lane});
     }
+  }
+  /// Forgets these lanes' values at the places from `first` to before `last`.
+  void erase(Place first, Place last, Lanes lanes) {
+    for (auto entry = values_.lower_bound({first, 0});
+         entry != values_.end() && entry->first.first < last;) {
+      entry = (lanes & lane_bit(entry->first.second)) != 0 ? values_.erase(entry) : ++entry;
+    }
+  }
+  /// Keeps what `from` has of these lanes' values at the place, and forgets what was kept of them.
+  void replace(const PartialPlaces& from, Place place, Lanes lanes) {
+    if (values_.empty() && from.values_.empty()) {
+      return;
+    }
+    for_each_lane(lanes, [&](int lane) {
+      const auto entry = from.values_.find({place, lane});
+      if (entry != from.values_.end()) {
+        values_.insert_or_assign(entry->first, entry->second);
+      } else {
+        values_.erase({place, lane});
+      }
+    });
   }
   /// Returns the written bits of the lane's value, which is not initialised as a whole; 0 if the
   /// place has another value by now.

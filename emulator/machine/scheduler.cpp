@@ -31,9 +31,9 @@ std::string wait_text(const Split& split, Warp& warp) {
     }
     case WaitFor::kMbarrier: {
       const Block& owner = block.cluster().blocks()[split.wait_detail >> kRankShift];
-      const auto mbarrier = owner.mbarriers.find(split.wait_detail & ((1U << kRankShift) - 1));
+      const auto mbarrier = owner.mbarriers.find(split.wait_detail & kOffsetMask);
       const std::string name =
-          shared_variable_name(*block.grid().program, split.wait_detail & ((1U << kRankShift) - 1));
+          shared_variable_name(*block.grid().program, split.wait_detail & kOffsetMask);
       return fmt::format(
           ", waits at the mbarrier {:#x}{}: {}", split.wait_detail,
           name.empty() ? "" : " (" + name + ")",
@@ -286,12 +286,23 @@ void Scheduler::take_turn(Report& report) {
   if (operations == 0 && !has_delayed_block_ && !release_waiting_lanes()) {
     stop_deadlocked();
   }
-  if (options_.max_steps != 0 && report.steps > step_limit_ && !runnable_.empty()) {
-    if (releases_ < kMaxReleases && release_waiting_lanes()) {  // for which others may poll
-      ++releases_;
-      step_limit_ = report.steps + options_.max_steps / kMaxReleases;
-      return;
-    }
+  if (options_.max_steps != 0 && report.steps > step_limit_) {
+    go_on_at_limit(report);
+  }
+}
+
+// Lets waiting lanes go on, for which others may poll: then as many operations more are allowed.
+// Else stops, if anything can still run; what this turn began with may have ended.
+void Scheduler::go_on_at_limit(const Report& report) {
+  const bool has_released = releases_ < kMaxReleases && release_waiting_lanes();
+  releases_ += has_released ? 1 : 0;
+  if (has_released ||
+      (releases_ > 0 && report.steps - options_.max_steps <= options_.max_steps)) {
+    step_limit_ = report.steps + options_.max_steps / kMaxReleases;
+    return;
+  }
+  collect_runnable();
+  if (!runnable_.empty()) {
     stop_at(runnable_.front(), FindingKind::kNoProgress,
             fmt::format("the run has not ended after {} operations{}", report.steps,
                         waiting_blocks_text(grids_[first_running_], options_)));
@@ -343,7 +354,11 @@ void Scheduler::stop_at_missing_lanes() const {
   }
 }
 
-void Scheduler::stop_deadlocked() const {
+void Scheduler::stop_deadlocked() {
+  // Splits have joined others where all lanes of a warp have met again.
+  std::erase_if(runnable_, [](const Runnable& runnable) {
+    return !runnable.warp->can_run(runnable.split);
+  });
   for (const auto& cluster : resident_clusters_) {
     if (runnable_.empty() && !cluster->async_works().empty()) {
       const AsyncWork& work = *cluster->async_works().front();

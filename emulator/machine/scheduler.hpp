@@ -38,7 +38,8 @@ class Scheduler {
   [[noreturn]] void stop_at(const Runnable& runnable, FindingKind kind, std::string message) const;
   void stop_at_missing_lanes() const;
   bool release_waiting_lanes();
-  [[noreturn]] void stop_deadlocked() const;
+  void go_on_at_limit(const Report& report);
+  [[noreturn]] void stop_deadlocked();
 
   std::deque<Grid>& grids_;
   const RunOptions& options_;

@@ -192,7 +192,19 @@ class Warp {
   [[nodiscard]] Lanes valid(Slot slot) const { return register_file_[slot - kHeaderWords]; }
   void set_valid(Slot slot, Lanes valid) { register_file_[slot - kHeaderWords] = valid; }
 
+  /// Bits of a lane's value, which the register has, that were written; of all higher bits nothing
+  /// is said.
+  [[nodiscard]] std::uint64_t written_bits(Slot slot, int lane, std::uint64_t value) const {
+    return (valid(slot) & lane_bit(lane)) != 0 ? ~std::uint64_t{0}
+                                               : partial_values.written_bits(slot, lane, value);
+  }
+
   [[nodiscard]] LocalMemory& local() { return local_; }
+  /// Moves the top of a lane's stack. What is above it has no values any more.
+  void set_stack_top(int lane, std::size_t top) {
+    partial_bytes.erase(top, local_.top(lane), lane_bit(lane));
+    local_.set_top(lane, top);
+  }
   /// Address in local memory of the frame of the function that a lane of the current split
   /// executes.
   [[nodiscard]] std::size_t frame_base(int lane) {
@@ -326,11 +338,12 @@ class Warp {
   void return_lanes(Lanes lanes);
   void restore_registers(const FunctionCode& function, const CallFrame& frame, Lanes lanes);
   std::byte* register_bytes(Slot slot, std::size_t bytes, int lane);
-  /// Bytes of each lane's value, and whether they are initialised.
+  /// Bytes of each lane's value, and which bits of each are initialised.
   struct PassedBytes {
     std::vector<std::byte> bytes{};
-    std::vector<std::uint8_t> is_written{};
+    std::vector<std::uint8_t> written_bits{};
   };
+  static constexpr std::uint8_t kAllBits = 0xFF;  // of a byte
   [[nodiscard]] PassedBytes read_passed(const PassedValue& value, const CallFrame* frame,
                                         Lanes lanes);
   void write_passed(const PassedValue& value, const CallFrame* frame, const PassedBytes& passed,

@@ -359,9 +359,17 @@ void write_selected(Warp& warp, const Op& op, Lanes lanes, Lanes selection) {
   for (int i = 0; i < kLanes; ++i) {
     d.lanes[i] = (selection >> static_cast<unsigned>(i) & 1U) != 0 ? a.lanes[i] : b.lanes[i];
   }
+  const Lanes is_known = warp.valid(op.slots[3]);
   const Lanes valid =
-      (selection & warp.valid(op.slots[1])) | (~selection & warp.valid(op.slots[2]));
-  warp.write(op.slots[0], d, lanes, valid & warp.valid(op.slots[3]));
+      is_known & ((selection & warp.valid(op.slots[1])) | (~selection & warp.valid(op.slots[2])));
+  warp.write(op.slots[0], d, lanes, valid);
+  for_each_lane(lanes & ~valid, [&](int lane) {
+    const Slot source = op.slots[(selection & lane_bit(lane)) != 0 ? 1 : 2];
+    warp.partial_values.keep(op.slots[0], lane, d.lanes[lane],
+                             (is_known & lane_bit(lane)) == 0
+                                 ? 0
+                                 : warp.partial_values.written_bits(source, lane, d.lanes[lane]));
+  });
 }
 
 template <typename T>

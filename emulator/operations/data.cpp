@@ -29,20 +29,30 @@ Outcome run_move_predicate(Warp& warp, const Op& op, Lanes lanes) {
 template <typename Whole>
 constexpr bool kKeepsPartial = sizeof(Whole) <= sizeof(std::uint64_t);
 
-// Returns those of the lanes, whose value is not initialised as a whole, of which this part is.
+// Writes a part of the lanes' values; of those that are not initialised as a whole, this part may
+// be, or bits of it.
 template <typename Whole, typename Part>
-Lanes lanes_with_part(const Warp& warp, Slot slot, const Vec<Whole>& whole, Lanes lanes,
-                      std::size_t part) {
-  Lanes valid = 0;
+void write_part(Warp& warp, const Op& op, Lanes lanes, const Vec<Whole>& whole, std::size_t part) {
+  const Slot from = op.slots[0];
+  const Slot to = op.list[part];
+  const std::size_t shift = 8 * sizeof(Part) * part;
+  Vec<Part> values;
+  for (int i = 0; i < kLanes; ++i) {
+    values.lanes[i] = static_cast<Part>(whole.lanes[i] >> shift);
+  }
+  const Lanes valid = warp.valid(from);
+  warp.write(to, values, lanes, valid);
   if constexpr (kKeepsPartial<Whole>) {
-    const std::uint64_t mask = std::uint64_t{static_cast<Part>(~Part{0})}
-                               << 8 * sizeof(Part) * part;
-    for_each_lane(lanes, [&](int lane) {
-      const std::uint64_t bits = warp.partial_values.written_bits(slot, lane, whole.lanes[lane]);
-      valid |= (bits & mask) == mask ? lane_bit(lane) : 0;
+    for_each_lane(lanes & ~valid, [&](int lane) {
+      const auto bits = static_cast<Part>(
+          warp.partial_values.written_bits(from, lane, whole.lanes[lane]) >> shift);
+      if (bits == static_cast<Part>(~Part{0})) {
+        warp.set_valid(to, warp.valid(to) | lane_bit(lane));
+      } else {
+        warp.partial_values.keep(to, lane, values.lanes[lane], bits);
+      }
     });
   }
-  return valid;
 }
 
 // Slots: the source. `list`: a destination for each part of it, lowest part first; kNoSlot if the
@@ -50,18 +60,10 @@ Lanes lanes_with_part(const Warp& warp, Slot slot, const Vec<Whole>& whole, Lane
 template <typename Whole, typename Part>
 Outcome run_unpack(Warp& warp, const Op& op, Lanes lanes) {
   const auto whole = warp.read<Whole>(op.slots[0]);
-  const Lanes valid = warp.valid(op.slots[0]);
   for (std::size_t part = 0; part < op.list.size(); ++part) {
-    if (op.list[part] == kNoSlot) {
-      continue;
+    if (op.list[part] != kNoSlot) {
+      write_part<Whole, Part>(warp, op, lanes, whole, part);
     }
-    Vec<Part> d;
-    for (int i = 0; i < kLanes; ++i) {
-      d.lanes[i] = static_cast<Part>(whole.lanes[i] >> (8 * sizeof(Part) * part));
-    }
-    warp.write(
-        op.list[part], d, lanes,
-        valid | lanes_with_part<Whole, Part>(warp, op.slots[0], whole, lanes & ~valid, part));
   }
   return Outcome::kDone;
 }
@@ -83,9 +85,9 @@ Outcome run_pack(Warp& warp, const Op& op, Lanes lanes) {
     for_each_lane(lanes & ~valid, [&](int lane) {
       std::uint64_t bits = 0;
       for (std::size_t part = 0; part < op.list.size(); ++part) {
-        const std::uint64_t mask = std::uint64_t{static_cast<Part>(~Part{0})}
-                                   << 8 * sizeof(Part) * part;
-        bits |= (warp.valid(op.list[part]) & lane_bit(lane)) != 0 ? mask : 0;
+        const auto value = warp.read_lane<Part>(op.list[part], lane);
+        const auto written = static_cast<Part>(warp.written_bits(op.list[part], lane, value));
+        bits |= std::uint64_t{written} << 8 * sizeof(Part) * part;
       }
       warp.partial_values.keep(op.slots[0], lane, whole.lanes[lane], bits);
     });

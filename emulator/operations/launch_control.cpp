@@ -11,8 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/accesses.hpp"
 #include "emulator/operations/exact_number.hpp"
@@ -24,7 +22,6 @@ namespace emu {
 namespace {
 
 constexpr std::size_t kResponseBytes = 16;
-constexpr std::uint32_t kOffsetMask = (std::uint32_t{1} << kRankShift) - 1;
 /// A request is refused by chance, once in as many, though there is a cluster that could be
 /// cancelled: PTX does not promise that there is none left when a request has failed.
 constexpr unsigned kRefusedOneIn = 8;
@@ -72,7 +69,8 @@ class Cancellation : public AsyncWork {
     std::memset(block.is_shared_written.data() + offset_, 1, kResponseBytes);
     Mbarrier& mbarrier = find_mbarrier(warp(), op(), lane_, MemorySpace::kClusterShared,
                                        block.shared_base() + mbarrier_);
-    warp().require(mbarrier.complete_bytes(kResponseBytes), FindingKind::kBarrierMisuse, op(),
+    mbarrier.counter = {&warp(), &op(), lanes()};
+    warp().require(mbarrier.complete_copy(kResponseBytes), FindingKind::kBarrierMisuse, op(),
                    lanes());
     return ranks_.empty();
   }
@@ -102,11 +100,8 @@ class Cancellation : public AsyncWork {
 std::uint32_t own_offset(Warp& warp, const Op& op, int lane, const AddressOperand& operand,
                          std::size_t bytes) {
   const std::uint64_t address = address_of(warp, operand, lane);
-  const MemorySpace space = op.get<CancelRequest>().space;
-  if (resolve(warp, op, lane, space, address, bytes).block != &warp.block()) {
-    warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
-              fmt::format("{:#x} is not in the block's own shared memory", address));
-  }
+  static_cast<void>(resolve_own_shared(warp, op, lane, op.get<CancelRequest>().space, address,
+                                       bytes, FindingKind::kIllegalOperand));
   return static_cast<std::uint32_t>(address) & kOffsetMask;
 }
 
@@ -125,12 +120,13 @@ void start_request(Warp& warp, const Op& op, int lane) {
     Block& block = cluster.blocks()[rank];
     const Memory target = resolve(warp, op, lane, MemorySpace::kClusterShared,
                                   block.shared_base() + offset, kResponseBytes);
-    const Mbarrier& awaited = find_mbarrier(warp, op, lane, MemorySpace::kClusterShared,
-                                            block.shared_base() + mbarrier_offset);
+    Mbarrier& awaited = find_mbarrier(warp, op, lane, MemorySpace::kClusterShared,
+                                      block.shared_base() + mbarrier_offset);
     // A block alone runs with a barrier behind the initialisation, as NVIDIA's guide has it.
     require_initialized(warp, op, lane_bit(lane), awaited, cluster.blocks().size() > 1);
     AsyncAccesses(warp, op, lane_bit(lane), awaited).write_shared(block, offset, kResponseBytes);
     target.set_written(0, kResponseBytes, false);
+    awaited.begin_copy(kResponseBytes);
   }
   cluster.start(
       std::make_unique<Cancellation>(warp, op, lane, std::move(ranks), offset, mbarrier_offset));

@@ -16,7 +16,7 @@ namespace emu {
 namespace {
 
 std::uint32_t shared_offset(std::uint64_t address) {
-  return static_cast<std::uint32_t>(address & ((1U << kRankShift) - 1));
+  return static_cast<std::uint32_t>(address & kOffsetMask);
 }
 
 struct MbarrierOperand {

@@ -97,7 +97,7 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
       // Removes the window from a generic address where a shared address is needed, as machine code
       // does.
       const std::uint64_t rank = address % kWindowBytes >> kRankShift;
-      const std::uint64_t offset = address & ((1U << kRankShift) - 1);
+      const std::uint64_t offset = address & kOffsetMask;
       const bool is_own = rank == block.rank();
       if (rank >= block.cluster().blocks().size() || (space == MemorySpace::kShared && !is_own) ||
           offset < first_shared_byte(block, offset) || offset > block.shared.size() ||

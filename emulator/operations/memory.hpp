@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "emulator/machine/warp.hpp"
 #include "emulator/program/decoder.hpp"
 
@@ -67,6 +69,18 @@ inline Memory resolve_written(Warp& warp, const Op& op, int lane, MemorySpace sp
                               std::uint64_t address, std::size_t bytes) {
   const Memory memory = resolve(warp, op, lane, space, address, bytes);
   require_writable(warp, op, lane_bit(lane), memory, address);
+  return memory;
+}
+
+/// Resolves bytes that must be in the block's own shared memory; otherwise ends the run with a
+/// finding of this kind.
+inline Memory resolve_own_shared(Warp& warp, const Op& op, int lane, MemorySpace space,
+                                 std::uint64_t address, std::size_t bytes, FindingKind kind) {
+  const Memory memory = resolve(warp, op, lane, space, address, bytes);
+  if (memory.block != &warp.block()) {
+    warp.stop(kind, op, lane_bit(lane),
+              fmt::format("{:#x} is not in the block's own shared memory", address));
+  }
   return memory;
 }
 

@@ -22,16 +22,15 @@ Outcome run_alloca(Warp& warp, const Op& op, Lanes lanes) {
   const auto sizes = warp.read<std::uint64_t>(op.slots[1]);
   Vec<std::uint64_t> addresses{};
   for_each_lane(lanes, [&](int lane) {
-    LocalMemory& local = warp.local();
     const std::uint64_t address =
-        syntax::align_up(local.top(lane), op.get<StackMemory>().alignment);
+        syntax::align_up(warp.local().top(lane), op.get<StackMemory>().alignment);
     const std::uint64_t size = sizes.lanes[lane];
     if (address > syntax::kMaxLocalBytes || size > syntax::kMaxLocalBytes - address) {
       warp.stop(FindingKind::kOutOfBounds, op, lane_bit(lane),
                 fmt::format("the stack overflows: {} bytes are asked for, and {} of {} are taken",
                             size, address, syntax::kMaxLocalBytes));
     }
-    local.set_top(lane, address + size);
+    warp.set_stack_top(lane, address + size);
     addresses.lanes[lane] = address;
   });
   warp.write(op.slots[0], addresses, lanes, lanes);
@@ -75,7 +74,7 @@ Outcome run_stackrestore(Warp& warp, const Op& op, Lanes lanes) {
                 fmt::format("{:#x} is no place that stacksave has given in this function",
                             tops.lanes[lane]));
     }
-    warp.local().set_top(lane, tops.lanes[lane]);
+    warp.set_stack_top(lane, tops.lanes[lane]);
   });
   return Outcome::kDone;
 }

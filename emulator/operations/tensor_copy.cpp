@@ -47,8 +47,6 @@ bool is_half(Type type) {
   return type == Type::kF16 || type == Type::kBF16;
 }
 
-constexpr std::uint32_t kOffsetMask = (1U << kRankShift) - 1;
-
 void require_multiple(const Warp& warp, const Op& op, int lane, std::string_view name,
                       std::uint64_t value, std::uint64_t unit) {
   if (value % unit != 0) {
@@ -345,6 +343,16 @@ bool has_operands_of(const Warp& warp, const Op& op, int lane, int other) {
          is_same(op.slots[kSize]) && std::ranges::all_of(op.list, is_same);
 }
 
+// Whether a lane's store is that of one of these lanes.
+bool repeats(const Warp& warp, const Op& op, int lane, Lanes others) {
+  for (; others != 0; others &= others - 1) {
+    if (has_operands_of(warp, op, lane, std::countr_zero(others))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
   for (std::size_t i = 0; i < kMaxOperands; ++i) {
     if (op.slots.at(i) != kNoSlot) {
@@ -356,12 +364,13 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
   }
   const bool is_load = op.slots[kMbarrier] != kNoSlot;
   const bool is_reduction = op.get<BulkTransfer>().is_reduction;
-  const int first = std::countr_zero(lanes);
+  Lanes stored = 0;  // lanes whose stores are no others'
   for_each_lane(lanes, [&](int lane) {
     if (is_load) {
       start_load(warp, op, lane);
-    } else if (lane == first || is_reduction || !has_operands_of(warp, op, lane, first)) {
+    } else if (is_reduction || !repeats(warp, op, lane, stored)) {
       start_store(warp, op, lane);
+      stored |= lane_bit(lane);
     }
   });
   return Outcome::kDone;

@@ -244,7 +244,7 @@ Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
     std::vector<std::uint64_t> mbarriers;
     for (std::uint32_t remaining = mask; remaining != 0; remaining &= remaining - 1) {
       const auto rank = static_cast<std::uint64_t>(std::countr_zero(remaining));
-      mbarriers.push_back(rank << kRankShift | (address & ((1U << kRankShift) - 1)));
+      mbarriers.push_back(rank << kRankShift | (address & kOffsetMask));
       Mbarrier& mbarrier =
           find_mbarrier(warp, op, lane, MemorySpace::kClusterShared, mbarriers.back());
       require_initialized(warp, op, lane_bit(lane), mbarrier, false);

@@ -19,6 +19,7 @@ constexpr std::uint64_t kCodeBytes = 16;
 /// Number of address bits within a block's shared memory; the block's rank in its cluster is above
 /// them, as on hardware (CUTLASS, include/cute/arch/copy_sm100_tma.hpp, relies on it).
 constexpr unsigned kRankShift = 24;
+constexpr std::uint32_t kOffsetMask = (std::uint32_t{1} << kRankShift) - 1;
 /// Bytes at the beginning of shared memory that the system reserves.
 constexpr std::size_t kReservedSharedBytes = 1024;
 /// Beginning of those of them that %reserved_smem_offset_1 gives to the cooperative groups of

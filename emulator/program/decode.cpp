@@ -170,6 +170,9 @@ Slot Decoder::source(const Operand& operand, Type type) const {
       if (is_float(type)) {
         fail("an integer constant cannot be used as a float");
       }
+      if (bits > 64) {
+        fail("a constant has at most 64 bits");
+      }
       return layout_.constant(
           bits == 64 ? operand.bits : operand.bits & ((std::uint64_t{1} << bits) - 1), bits);
     case OperandKind::kSingle:
@@ -189,7 +192,7 @@ Slot Decoder::source(const Operand& operand, Type type) const {
     case OperandKind::kSymbol: {
       const Place* const place = layout_.find_place(operand);
       if (place == nullptr || place->space == syntax::Space::kRegister || is_float(type) ||
-          bits < 32) {
+          bits < 32 || bits > 64) {
         fail(fmt::format("unsupported operand {}", operand.name));
       }
       if (place->is_in_frame) {

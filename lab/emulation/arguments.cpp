@@ -30,6 +30,19 @@ constexpr std::array kMapTypes = {
     emu::TensorMapType::kF32,  emu::TensorMapType::kU64, emu::TensorMapType::kS64,
     emu::TensorMapType::kF64};
 
+struct NamedSwizzle {
+  std::string_view name;
+  emu::TensorMapSwizzle swizzle;
+};
+constexpr std::array kSwizzles = {
+    NamedSwizzle{"none", emu::TensorMapSwizzle::kNone},
+    NamedSwizzle{"32B", emu::TensorMapSwizzle::k32},
+    NamedSwizzle{"64B", emu::TensorMapSwizzle::k64},
+    NamedSwizzle{"128B", emu::TensorMapSwizzle::k128},
+    NamedSwizzle{"128B_ATOM_32B", emu::TensorMapSwizzle::k128Atom32},
+    NamedSwizzle{"128B_ATOM_64B", emu::TensorMapSwizzle::k128Atom64},
+};
+
 ElementType type_named(std::string_view name) {
   return find_type(name).value();  // NOLINT(bugprone-unchecked-optional-access): throws
 }
@@ -87,14 +100,12 @@ TensorMapArgument read_tensor_map(const Field& field, const std::vector<Buffer>&
     fill(map.desc.element_strides, steps->wholes(rank, rank, 1, kMaxNumber));
   }
   if (const auto swizzle = field.find("swizzle")) {
-    const std::string& mode =
-        swizzle->choice({"none", "32B", "64B", "128B", "128B_ATOM_32B", "128B_ATOM_64B"});
-    map.desc.swizzle = mode == "32B"             ? emu::TensorMapSwizzle::k32
-                       : mode == "64B"           ? emu::TensorMapSwizzle::k64
-                       : mode == "128B"          ? emu::TensorMapSwizzle::k128
-                       : mode == "128B_ATOM_32B" ? emu::TensorMapSwizzle::k128Atom32
-                       : mode == "128B_ATOM_64B" ? emu::TensorMapSwizzle::k128Atom64
-                                                 : emu::TensorMapSwizzle::kNone;
+    std::vector<std::string> names;
+    for (const NamedSwizzle& known : kSwizzles) {
+      names.emplace_back(known.name);
+    }
+    const std::string& name = swizzle->choice(names);
+    map.desc.swizzle = std::ranges::find(kSwizzles, name, &NamedSwizzle::name)->swizzle;
   }
   if (const auto outside = field.find("fill")) {
     map.desc.fill = outside->choice({"zero", "nan"}) == "nan" ? emu::TensorMapFill::kNan

@@ -2,11 +2,13 @@
 #include "lab/emulation/emulation.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,6 +27,22 @@ namespace fovea::emulation {
 namespace {
 
 constexpr std::size_t kLaunchBytes = 1024;  // memory of a launch, without its parameters
+
+// Whether cards before sm_100 refuse the swizzle.
+bool needs_blackwell(emu::TensorMapSwizzle swizzle) {
+  return swizzle == emu::TensorMapSwizzle::k128Atom32 ||
+         swizzle == emu::TensorMapSwizzle::k128Atom64;
+}
+
+// Returns the number in a target, 90 for "sm_90a".
+int architecture_of(std::string_view target) {
+  constexpr std::string_view kPrefix = "sm_";
+  int number = 0;
+  if (target.starts_with(kPrefix)) {
+    std::from_chars(target.data() + kPrefix.size(), target.data() + target.size(), number);
+  }
+  return number;
+}
 
 bool is_near(const Comparison& comparison, double actual, double expected) {
   if (actual == expected || (std::isnan(actual) && std::isnan(expected))) {
@@ -109,25 +127,29 @@ Emulation::Emulation(const std::filesystem::path& ptx, LaunchFile file, const st
       module_.device().write(addresses_[i], std::as_bytes(std::span(words)));
     }
   }
-  const ArgumentMeaning meaning{
-      .address_of = [this](const BufferAddress& address) { return address_of(address); },
-      .encode_map =
-          [this](const TensorMapArgument& map) {
-            emu::TensorMapDesc desc = map.desc;
-            desc.address = address_of(map.address);
-            try {
-              const auto encoded = emu::encode(desc);
-              return std::vector<std::byte>(encoded.begin(), encoded.end());
-            } catch (const emu::Error& error) {
-              fail("{}", error.what());
-            }
-          },
-  };
   for (LaunchText& launch : file_.launches) {
     try {
       const emu::KernelHandle& handle =
           module_.find(launch.kernel.empty() ? kernel : launch.kernel);
       decode(handle);
+      const ArgumentMeaning meaning{
+          .address_of = [this](const BufferAddress& address) { return address_of(address); },
+          .encode_map =
+              [&](const TensorMapArgument& map) {
+                emu::TensorMapDesc desc = map.desc;
+                const std::string target = module_.device().info(handle).target;
+                if (needs_blackwell(desc.swizzle) && architecture_of(target) < 100) {
+                  fail("its swizzle needs PTX for sm_100 or later, not for {}", target);
+                }
+                desc.address = address_of(map.address);
+                try {
+                  const auto encoded = emu::encode(desc);
+                  return std::vector<std::byte>(encoded.begin(), encoded.end());
+                } catch (const emu::Error& error) {
+                  fail("{}", error.what());
+                }
+              },
+      };
       launches_.push_back({.kernel = handle,
                            .config = launch.config,
                            .parameters = encode_parameters(launch, handle, meaning)});

@@ -18,7 +18,8 @@
 namespace fovea::emulation {
 namespace {
 
-ArrayKind read_kind(const Field& field) {
+// `otherwise` is the type of a buffer that says none.
+ArrayKind read_kind(const Field& field, ElementType otherwise) {
   ArrayKind kind;
   if (const auto type = field.find("type")) {
     kind.type = find_type(type->choice(type_names()));
@@ -37,7 +38,7 @@ ArrayKind read_kind(const Field& field) {
     kind.shape = Shape(std::move(dims));
   } else if (bytes) {
     const std::uint64_t count = bytes->whole(0, kMaxBytes);
-    const ElementType type = kind.type.value_or(ElementType::kU8);
+    const ElementType type = kind.type.value_or(otherwise);
     const std::size_t size = size_of(type);
     if (count % size != 0) {
       bytes->fail(
@@ -47,7 +48,7 @@ ArrayKind read_kind(const Field& field) {
   }
   if (kind.shape) {
     try {
-      (void)bytes_of(kind.type.value_or(ElementType::kU8), *kind.shape);
+      (void)bytes_of(kind.type.value_or(otherwise), *kind.shape);
     } catch (const Error& error) {
       (shape ? *shape : *bytes).fail(error.what());
     }
@@ -97,8 +98,9 @@ Buffer read_buffer(const Field& field, const std::string& name, const Source& so
                    bool with_content) {
   field.expect_keys({"type", "shape", "bytes", "content", "compare", "write"});
   Buffer buffer{.name = name};
-  ArrayKind kind = read_kind(field);
-  if (const auto list = find_addresses(field)) {
+  const auto list = find_addresses(field);
+  ArrayKind kind = read_kind(field, list ? ElementType::kU64 : ElementType::kU8);
+  if (list) {
     field.at("content").expect_keys({"addresses"});
     kind = read_address_kind(*list, kind);
   } else if (const auto content = field.find("content"); content && with_content) {

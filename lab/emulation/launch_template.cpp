@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -51,8 +52,21 @@ std::vector<std::string> parameter_types(const std::string& name) {
   return types;
 }
 
-// Returns the element type of a pointer in C++ such as "float const*"; "f32" where it is not known.
-std::string element_type(std::string type) {
+// Returns what a pointer in C++ such as "float const*" points to, "float"; other types as they are.
+std::string pointed_to(std::string type) {
+  if (const std::size_t pointer = type.rfind('*'); pointer != std::string::npos) {
+    type.resize(pointer);
+    for (const std::string_view word : {" volatile", " const"}) {
+      if (type.ends_with(word)) {
+        type.resize(type.size() - word.size());
+      }
+    }
+  }
+  return type;
+}
+
+// Returns the element type for a type in C++; "f32" where it is not known.
+std::string element_type(const std::string& type) {
   struct Name {
     std::string_view in_source;
     std::string_view in_file;
@@ -75,15 +89,6 @@ std::string element_type(std::string type) {
       Name{"__nv_bfloat16", "bf16"},
       Name{"__nv_fp8_e4m3", "e4m3"},
   };
-  const std::size_t pointer = type.find('*');
-  if (pointer != std::string::npos) {
-    type.resize(pointer);
-    for (const std::string_view word : {" const", " volatile"}) {
-      if (const std::size_t place = type.find(word); place != std::string::npos) {
-        type.erase(place, word.size());
-      }
-    }
-  }
   const auto* const name = std::ranges::find(kNames, type, &Name::in_source);
   return std::string(name == kNames.end() ? "f32" : name->in_file);
 }
@@ -95,6 +100,22 @@ std::string shortest_name(const Module& module, const emu::KernelHandle& kernel)
       module.kernels(),
       [&](const emu::KernelHandle& other) { return is_called(other.name, name); });
   return called_so == 1 ? name : kernel.name;
+}
+
+// Adds a buffer of what a pointer points to; behind a pointer to pointers, with addresses of another
+// buffer.
+void add_buffer(nlohmann::ordered_json& buffers, const std::string& name, const std::string& type) {
+  const std::string element = pointed_to(type);
+  if (element.ends_with('*')) {
+    const std::string of_elements = name + "_0";
+    auto addresses = nlohmann::ordered_json::array();
+    addresses.push_back({{"buffer", of_elements}});
+    buffers[name] = {{"type", "u64"}, {"content", {{"addresses", std::move(addresses)}}}};
+    add_buffer(buffers, of_elements, element);
+  } else {
+    buffers[name] = {
+        {"type", element_type(element)}, {"shape", {kElements}}, {"content", "zeros"}};
+  }
 }
 
 bool is_address(const emu::Parameter& parameter) {
@@ -119,16 +140,13 @@ nlohmann::ordered_json template_of(const Module& module, const emu::KernelHandle
     const emu::Parameter& parameter = kernel.parameters[i];
     const std::string name = fmt::format("buffer_{}", i);
     const std::string type = argument_type(parameter.type);
-    const auto buffer =
-        nlohmann::ordered_json{{"type", i < types.size() ? element_type(types[i]) : "f32"},
-                               {"shape", {kElements}},
-                               {"content", "zeros"}};
+    const std::string source_type = i < types.size() ? types[i] : "";
     if (is_address(parameter)) {
-      buffers[name] = buffer;
+      add_buffer(buffers, name, source_type);
       arguments.push_back({{"buffer", name}});
     } else if (parameter.bytes == emu::kTensorMapBytes &&
                parameter.alignment >= kTensorMapAlignment) {
-      buffers[name] = buffer;
+      add_buffer(buffers, name, source_type);
       arguments.push_back({{"tensor_map", {{"buffer", name}, {"box", {kBoxElements}}}}});
     } else if (!type.empty() && !parameter.is_array) {
       arguments.push_back({{type, 0}});

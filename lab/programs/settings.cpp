@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
@@ -48,16 +49,9 @@ void for_each_field(AnySettings& settings, const Field& field) {
   field("policy", run.policy);
   field("resident_blocks", run.resident_blocks);
   field("check_races", run.check_races);
-  field("check_swizzle_starts", run.check_swizzle_starts);
-  field("check_last_stores", run.check_last_stores);
-  field("check_tensor_fences", run.check_tensor_fences);
-  field("check_late_warps", run.check_late_warps);
-  field("check_late_commits", run.check_late_commits);
-  field("check_stored_values", run.check_stored_values);
-  field("check_init_fences", run.check_init_fences);
-  field("check_relaxed_ends", run.check_relaxed_ends);
-  field("check_zeroed_accumulators", run.check_zeroed_accumulators);
-  field("check_tensor_waits", run.check_tensor_waits);
+  for (std::size_t i = 0; i < emu::kHardwareCustoms.size(); ++i) {
+    field(fmt::format("check_custom_{}", i).c_str(), run.*emu::kHardwareCustoms.at(i));
+  }
   field("max_findings", run.max_findings);
   field("ignored", run.ignored);
   field("max_steps", run.max_steps);

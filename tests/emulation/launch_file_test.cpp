@@ -89,6 +89,16 @@ TEST(LaunchFileTest, BuffersHoldAddressesOfBuffers) {
   EXPECT_EQ(file.buffers[to.addresses[0].buffer].name, "y");
   EXPECT_EQ(file.buffers[to.addresses[1].buffer].name, "x");
   EXPECT_EQ(to.addresses[1].offset, 16U);
+  EXPECT_EQ(parse(text_of(R"("bytes": 16,)", R"([{"buffer": "y"}, {"buffer": "x"}])"))
+                .buffers.front()
+                .shape,
+            Shape({2}));
+  EXPECT_NE(message_of(text_of(R"("bytes": 12,)", R"([{"buffer": "y"}])"))
+                .find("12 is not a multiple of the 8 bytes of u64"),
+            std::string::npos);
+  EXPECT_NE(message_of(text_of(R"("type": "u8", "bytes": 16,)", "[]"))
+                .find("addresses are u64, not u8"),
+            std::string::npos);
   EXPECT_NE(message_of(text_of("", R"([{"buffer": "z"}])")).find("unknown buffer \"z\""),
             std::string::npos);
   EXPECT_NE(message_of(text_of(R"("type": "f32",)", "[]")).find("addresses are u64, not f32"),

@@ -378,6 +378,11 @@ def test_a_tensor_map_that_the_driver_would_refuse(emulate):
     assert emulate(ptx, launch)["clean"]
     map_of["box"] = [128, 8]  # wider than the swizzle
     assert "launch.json: launch.arguments[0].tensor_map: " in emulate(ptx, launch, code=2)
+    for swizzle in ("128B_ATOM_32B", "128B_ATOM_64B"):  # Blackwell's
+        map_of |= {"box": [64, 8], "swizzle": swizzle}
+        said = emulate(ptx, launch, code=2)
+        assert "launch.arguments[0].tensor_map: its swizzle needs PTX for sm_100 or later, not for sm_90" in said
+        assert emulate(ptx.replace("sm_90a", "sm_100a"), launch)["clean"]
 
 
 def test_a_tensor_map_is_loaded_through(emulate, tmp_path):

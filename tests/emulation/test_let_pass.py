@@ -334,6 +334,11 @@ def test_what_leaves_out_nothing_is_told(run_fovea, tmp_path):
     assert done.stderr.splitlines() == [f"fovea: --ignore {each} left out nothing" for each in ("race@1", "lifetime")]
     counts = json.loads((tmp_path / "report.json").read_text())["ignored"]
     assert counts[0] > 0 and counts[1:] == [0, 0]
+    # Where schedules are left, they might have left out something.
+    done = run_fovea(*command, "--schedules", "1000", code=1, cwd=tmp_path)
+    assert "left out nothing" not in done.stderr
+    done = run_fovea(*command, "--schedules", "5", "--all", code=1, cwd=tmp_path)
+    assert "--ignore lifetime left out nothing" in done.stderr
 
 
 def test_races_are_listed_before_what_follows_from_them(emulate):

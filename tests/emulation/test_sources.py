@@ -89,8 +89,8 @@ def test_a_launch_file_is_written_for_a_kernel(run_fovea, emulate, tmp_path):
 
 
 def test_a_template_has_the_names_and_types_of_the_source(run_fovea, tmp_path):
-    symbols = ("_Z4workIdEvPKT_PiP6__halfPf", "_Z4restv", "_Z4restPj")
-    parameters = ("a", "b", "c", "d"), (), ("a",)
+    symbols = ("_Z4workIdEvPKT_PiP6__halfPf", "_Z4restv", "_Z4restPj", "_Z5batchPPKdPKPf")
+    parameters = ("a", "b", "c", "d"), (), ("a",), ("a", "b")
     (tmp_path / "kernels.ptx").write_text(
         HEAD
         + "".join(
@@ -108,6 +108,13 @@ def test_a_template_has_the_names_and_types_of_the_source(run_fovea, tmp_path):
     rest = template("_Z4restPj")  # another kernel has its name
     assert rest["launch"]["kernel"] == "_Z4restPj"
     assert [buffer["type"] for buffer in rest["buffers"].values()] == ["u32"]
+    batch = template("batch")["buffers"]  # arrays of pointers
+    assert {name: buffer["type"] for name, buffer in batch.items()} == {
+        "buffer_0": "u64", "buffer_0_0": "f64", "buffer_1": "u64", "buffer_1_0": "f32",
+    }  # fmt: skip
+    assert batch["buffer_1"]["content"] == {"addresses": [{"buffer": "buffer_1_0"}]}
+    (tmp_path / "launch.json").write_text(json.dumps(template("batch")))
+    run_fovea("emulate", tmp_path / "kernels.ptx", "--launch", tmp_path / "launch.json")
 
 
 def test_a_source_that_is_not_there(run_fovea, tmp_path):

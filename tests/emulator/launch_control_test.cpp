@@ -220,6 +220,32 @@ DONE:
             FindingKind::kMisaligned);
 }
 
+// The bytes of an answer count like those of a copy: they must be expected in the phase in which it
+// was asked for.
+TEST_F(LaunchControlTest, TheBytesOfAResponseAreExpected) {
+  const auto asks = [](std::string_view arrival) {
+    return kernel(fmt::format(R"(
+  mov.u32 %r2, 1;
+  mbarrier.init.shared::cta.b64 [full], %r2;
+  fence.mbarrier_init.release.cluster;
+  clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [answer], [full];
+  {})",
+                              arrival),
+                  kAnswerVariables);
+  };
+  const auto found = [&](std::string_view arrival) {
+    return kinds_over(kSeeds, [&](std::uint64_t seed) {
+      return run(asks(arrival), put(std::vector<std::uint32_t>(1)), 1, {.seed = seed});
+    });
+  };
+  EXPECT_EQ(found("mbarrier.arrive.expect_tx.shared::cta.b64 %rd5, [full], 16; mov.u32 %r12, 0;" +
+                  std::string(TakeOverParts().wait)),
+            Kinds{})
+      << last_.text();
+  EXPECT_TRUE(found("mbarrier.arrive.shared::cta.b64 %rd5, [full];")
+                  .contains(FindingKind::kBarrierMisuse));
+}
+
 // Clusters of 2 x 1 blocks; the first block asks for both.
 std::string answer_to_all(std::string_view first_barrier, std::string_view last_barrier) {
   return kernel(fmt::format(R"(

@@ -147,6 +147,13 @@ TEST(LimitsTest, NumbersThatNoTypeHoldsAreRefused) {
         "fence.proxy.tensormap::generic.release;"}) {
     EXPECT_NE(said_of(kernel(body)), "") << body;
   }
+  for (const char* const body : {"st.global.b128 [%rd1], 5;", "mov.b128 %q, 5;"}) {
+    const std::string said = said_of(kernel(std::string(".reg .b128 %q;") + body));
+    EXPECT_NE(said.find("a constant has at most 64 bits"), std::string::npos) << body << said;
+  }
+  EXPECT_NE(said_of(kernel(".reg .b128 %q; mov.b128 %q, tile;", ".shared .b8 tile[8];"))
+                .find("unsupported operand tile"),
+            std::string::npos);
   EXPECT_EQ(said_of(kernel("mov.u64 %rd4, -9223372036854775808; "
                            "ld.global.u32 %r2, [%rd1+-9223372036854775808];")),
             "");
@@ -298,6 +305,48 @@ TEST_F(DeviceTest, BlocksThatHaveNotBegunAreCounted) {
   EXPECT_TRUE(says(message(8), "4 of 8 blocks have not begun"));
   EXPECT_TRUE(says(message(8), "--resident-blocks 4"));
   EXPECT_FALSE(says(message(4), "begun"));
+}
+
+// The limit may come in any turn, also in the last one and in those in which lanes have parted.
+TEST_F(DeviceTest, TheLimitOfOperationsMayComeAtEachOfThem) {
+  const std::string ptx = kernel(R"(
+  and.b32 %r2, %r1, 1;
+  setp.eq.u32 %p1, %r2, 0;
+  @%p1 bra EVEN;
+  st.global.u32 [%rd3], %r1;
+  ret;
+EVEN:
+  and.b32 %r3, %r1, 2;
+  setp.eq.u32 %p2, %r3, 0;
+  @%p2 bra TOGETHER;
+  st.global.u32 [%rd3], %r2;
+TOGETHER:
+  bar.warp.sync 0x55555555;)");
+  const std::uint64_t address = put(std::vector<std::uint32_t>(128));
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const std::uint64_t steps = run(ptx, address, 128, {.seed = seed}).steps;
+    for (std::uint64_t limit = 1; limit <= steps; ++limit) {
+      const Report report = run(ptx, address, 128, {.seed = seed, .max_steps = limit});
+      if (report.is_clean()) {
+        EXPECT_TRUE(report.has_ended);
+        continue;
+      }
+      const Finding& finding = report.findings.front();
+      EXPECT_EQ(finding.kind, FindingKind::kNoProgress) << finding.text();
+      EXPECT_GT(finding.line, 0);
+      EXPECT_NE(finding.lanes, 0U) << finding.text();
+      EXPECT_LT(limit, steps);
+    }
+  }
+}
+
+TEST_F(DeviceTest, WhatHasEndedMakesNoProgressAndNeedsNone) {
+  const std::string ptx =
+      ".version 9.0\n.target sm_90a\n.address_size 64\n.entry test(.param .u64 a) { ret; }\n";
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Report report = run(ptx, 0, 64, {.seed = seed, .max_steps = 1});
+    EXPECT_TRUE(report.is_clean()) << report.findings.front().text();
+  }
 }
 
 }  // namespace

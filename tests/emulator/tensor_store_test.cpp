@@ -246,6 +246,8 @@ TEST_F(SmallBoxTest, TheSameStoreOfAllLanesIsOne) {
   EXPECT_TRUE(
       std::ranges::equal(get<std::byte>(desc_.address + 2 * 128, 64), std::span(tile).first(64)));
   EXPECT_EQ(findings("and.b32 %r9, %r1, 1;"), FindingKinds{FindingKind::kRace}) << last_.text();
+  // Two stores, each of half of the lanes, to places that do not overlap.
+  EXPECT_EQ(findings("shr.u32 %r9, %r1, 4; shl.b32 %r9, %r9, 3;"), FindingKinds{}) << last_.text();
 }
 
 // A lane stores what others of its warp have written, and tells them when it has been read: both by

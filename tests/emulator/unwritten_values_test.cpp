@@ -13,7 +13,61 @@ namespace emu {
 namespace {
 
 constexpr std::string_view kCells =
-    ".shared .align 16 .b8 cells[1024]; .shared .align 8 .b8 others[64];";
+    ".shared .align 16 .b8 cells[1024]; .shared .align 8 .b8 others[64];"
+    R"(
+.func (.param .align 4 .b8 result[4]) pass(.param .align 4 .b8 fields[4])
+{
+  .reg .b32 %r<2>;
+  ld.param.u32 %r1, [fields];
+  st.param.u32 [result], %r1;
+  ret;
+}
+.func (.reg .b32 result) hand_over(.reg .b32 x) { mov.u32 result, x; ret; }
+.func set_fields()
+{
+  .local .align 4 .b8 fields[4];
+  .reg .b32 %r<9>;
+  ld.local.u32 %r1, [fields];
+  and.b32 %r1, %r1, -32;
+  or.b32 %r1, %r1, 9;
+  st.local.u32 [fields], %r1;
+  ret;
+}
+.func (.reg .b32 result) get_fields()
+{
+  .local .align 4 .b8 fields[4];
+  .reg .b32 %r<2>;
+  ld.local.u32 %r1, [fields];
+  and.b32 result, %r1, 31;
+  ret;
+}
+.func (.reg .b32 result) set_if(.reg .b32 condition)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<2>;
+  setp.eq.u32 %p1, condition, 0;
+  @%p1 bra OUT;
+  and.b32 %r1, %r1, -32;
+  or.b32 %r1, %r1, 9;
+OUT:
+  and.b32 result, %r1, 31;
+  ret;
+}
+.func (.reg .b32 result) recurse(.reg .b32 depth)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<4>;
+  and.b32 %r1, %r1, -32;
+  or.b32 %r1, %r1, depth;
+  setp.eq.u32 %p1, depth, 0;
+  @%p1 bra OUT;
+  sub.u32 %r2, depth, 1;
+  call (%r3), recurse, (%r2);
+OUT:
+  and.b32 result, %r1, 31;
+  ret;
+}
+)";
 
 class UnwrittenValuesTest : public DeviceTest {
  protected:
@@ -145,6 +199,45 @@ TEST_F(UnwrittenValuesTest, BitFieldsOfALocalWordAreSetOneByOne) {
   EXPECT_TRUE(
       found("and.b32 %r10, %r9, -8; or.b32 %r10, %r10, 5; cvt.u64.u32 %rd4, %r10;"
             "and.b64 %rd4, %rd4, 15; cvt.u32.u64 %r10, %rd4; st.global.u32 [%rd3], %r10;"));
+}
+
+// Bits of a word that were written stay known when the word is moved; of %r7 5 were.
+TEST_F(UnwrittenValuesTest, BitFieldsAreMoved) {
+  const auto found = [&](std::string_view moves, std::string_view mask) {
+    return is_found(std::string("and.b32 %r7, %r9, -32; or.b32 %r7, %r7, 9;") +
+                    std::string(moves) + "and.b32 %r10, %r5, " + std::string(mask) +
+                    "; st.global.u32 [%rd3], %r10;");
+  };
+  for (const std::string_view moves :
+       {"{ .param .align 4 .b8 a[4]; .param .align 4 .b8 b[4]; st.param.b32 [a], %r7;"
+        "call (b), pass, (a); ld.param.b32 %r5, [b]; }",
+        "call (%r5), hand_over, (%r7);",
+        "setp.ge.u32 %p1, %r1, 0; selp.b32 %r5, %r7, %r1, %p1;",
+        "setp.ge.u32 %p1, %r1, 0; selp.b32 %r5, %r9, %r7, !%p1;",
+        "mov.b32 {%rs2, %rs3}, %r7; mov.b32 %r5, {%rs2, %rs3};"}) {
+    EXPECT_FALSE(found(moves, "31")) << moves;
+    EXPECT_TRUE(found(moves, "63")) << moves;
+  }
+  const std::string_view halves = "mov.b32 {%rs2, %rs3}, %r7; mov.b32 %r5, {%rs3, %rs2};";
+  EXPECT_FALSE(found(halves, "0x1f0000"));
+  EXPECT_TRUE(found(halves, "0x1f"));
+  EXPECT_TRUE(found("setp.eq.u32 %p1, %r9, 5; selp.b32 %r5, %r7, %r1, %p1;", "31"));
+}
+
+// What a function has in its registers and local variables is that of this call alone.
+TEST_F(UnwrittenValuesTest, EachCallBeginsWithoutValues) {
+  const std::string_view store = "st.global.u32 [%rd3], %r10;";
+  const auto stores = [&](std::string_view calls) {
+    return is_found(std::string(calls) + std::string(store));
+  };
+  EXPECT_TRUE(stores("call (%r10), get_fields, ();"));
+  EXPECT_TRUE(stores("call set_fields, (); call (%r10), get_fields, ();"));
+  EXPECT_FALSE(stores("mov.u32 %r5, 1; call (%r10), set_if, (%r5);"));
+  EXPECT_TRUE(
+      stores("mov.u32 %r5, 1; call (%r10), set_if, (%r5); mov.u32 %r5, 0;"
+             "call (%r10), set_if, (%r5);"));
+  // The caller has its own back.
+  EXPECT_FALSE(stores("mov.u32 %r5, 3; call (%r10), recurse, (%r5);"));
 }
 
 TEST_F(UnwrittenValuesTest, AtomicOperationsPassThemOn) {

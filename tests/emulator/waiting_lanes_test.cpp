@@ -1,6 +1,8 @@
 // Lanes that have parted, of which some wait for what the others do behind the place where all
 // would meet: each goes on, as independent thread scheduling has it.
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -106,6 +108,26 @@ LOCK:
   for (std::uint32_t lane = 0; lane < 32; ++lane) {
     EXPECT_EQ(words_[lane], lane + 1);
   }
+}
+
+// Others of the warp poll until the limit, and then as many operations more are allowed.
+TEST_F(WaitingLanesTest, ThoseThatOthersPollForHaveTimeEnough) {
+  const std::string text = kernel(R"(
+  setp.lt.u32 %p1, %r1, 16;
+  @%p1 bra TOGETHER;
+AGAIN:
+  ld.volatile.global.u32 %r2, [flag];
+  setp.eq.u32 %p2, %r2, 0;
+  @%p2 bra AGAIN;
+TOGETHER:
+  st.volatile.global.u32 [flag], 1;)",
+                                  kFunctions);
+  const auto found = kinds_over(40, [&](std::uint64_t seed) {
+    Device device;  // whose flag is not set yet
+    return device.launch(device.load(text).front(), {.block = {32, 1, 1}},
+                         std::array<std::byte, 8>{}, {.seed = seed, .max_steps = 2000});
+  });
+  EXPECT_EQ(found, Kinds{}) << last_.text();
 }
 
 TEST_F(WaitingLanesTest, WhatNobodyDoesIsFoundStill) {

@@ -111,7 +111,7 @@ def test_a_candidate_with_a_race_is_refused_without_a_gpu(run_fovea, tmp_path):
     told = json.loads(run_fovea(*trial, "--unit", tmp_path / "broken.cuh", code=1).stdout)
     assert told["failed_at"] == "races" and told["valid"] is False
     assert re.search(r"race: .*mma_small\.cuh:\d+.*earlier access: .*\.cuh:\d+", told["reason"])
-    (tmp_path / "wrong.cuh").write_text(source.replace("RowPair sum{};", "RowPair sum{1.0F, 1.0F};"))
+    (tmp_path / "wrong.cuh").write_text(source.replace("x[0] * inverse[i % 2]", "x[0] * inverse[0]"))
     told = json.loads(run_fovea(*trial, "--unit", tmp_path / "wrong.cuh", code=1).stdout)
     assert told["failed_at"] == "small" and "exceeds" in told["reason"]
     right = json.loads(run_fovea(*trial, code=3).stdout)

@@ -132,6 +132,7 @@ struct KernelInfo {
   std::uint32_t max_threads = 0;    // per block, as .maxntid or .reqntid have it; 0: not given
   std::uint32_t max_registers = 0;  // per thread; 0: not given
   std::array<std::uint32_t, 3> cluster{};  // .reqnctapercluster; zeros: not given
+  std::string target{};                    // of its module: "sm_90a"
 };
 
 /// When the kernels of a module are decoded.

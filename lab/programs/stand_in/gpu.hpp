@@ -14,6 +14,7 @@
 #include "fovea_emulator/device.hpp"
 #include "lab/programs/error_codes.hpp"
 #include "lab/programs/journal.hpp"
+#include "lab/programs/schedule_totals.hpp"
 #include "lab/programs/settings.hpp"
 
 namespace fovea::programs {
@@ -144,7 +145,10 @@ class Gpu {
   void run_group(const Group& group);
   /// Runs the schedules of a group behind the first one, each on a copy of the memory.
   void search(const std::vector<emu::Launch>& launches, const emu::RunOptions& options,
-              std::vector<emu::Report>& reports);
+              ScheduleTotals& totals);
+  /// Writes down what the schedule of a group with this seed has found.
+  void add_findings(const Group& group, const LaunchRecord& record,
+                    std::vector<emu::Finding>& findings, std::uint64_t seed);
   /// Runs the group so that the program goes on with the results, behind all findings that allow
   /// it.
   emu::Report run_for_program(const std::vector<emu::Launch>& launches,

@@ -169,12 +169,13 @@ void Gpu::run_group(const Group& group) {
     launches.push_back(pending.launch);
     is_searched = is_searched || pending.is_searched;
   }
-  std::vector<emu::Report> reports(1);
+  ScheduleTotals totals(1, settings_.all);  // of the schedules behind the program's own
+  emu::Report program_report;
   try {
     if (is_searched) {
-      search(launches, options, reports);
+      search(launches, options, totals);
     }
-    reports.front() = run_for_program(launches, options);
+    program_report = run_for_program(launches, options);
   } catch (const emu::Error& error) {
     failure_ = kLaunchFailure;
     journal_.add_refusal(error.what());
@@ -183,11 +184,9 @@ void Gpu::run_group(const Group& group) {
   LaunchRecord record{
       .number = group.back().number,
       .kernel = emulation::plain_name(group.back().launch.kernel.name),
-      .schedules = reports.size(),
+      .schedules = 1 + totals.schedules(),
+      .operations = program_report.steps + totals.operations(),
       .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
-  for (const emu::Report& report : reports) {
-    record.operations += report.steps;
-  }
   for (const Pending& pending : group) {
     LaunchRecord other = record;
     if (pending.number != record.number) {  // the last of the group stands for its operations
@@ -197,32 +196,38 @@ void Gpu::run_group(const Group& group) {
     other.is_chosen = pending.is_searched;
     journal_.add(other);
   }
-  for (std::size_t i = 0; i < reports.size(); ++i) {
-    journal_.add_ignored(reports[i].ignored_by);
-    emulation::put_causes_first(reports[i].findings);
-    for (emu::Finding& finding : reports[i].findings) {
-      if (std::string place = place_text(finding.global); finding.global != 0 && !place.empty()) {
-        finding.place = std::move(place);
-      }
-      LaunchRecord found = record;
-      for (const Pending& pending : group) {
-        if (emu::source_name(pending.launch.kernel.name) == finding.kernel) {
-          found.number = pending.number;
-        }
-      }
-      journal_.add_finding(found, finding, options.seed + i);
+  journal_.add_ignored(program_report.ignored_by);
+  journal_.add_ignored(totals.ignored_by());
+  add_findings(group, record, program_report.findings, options.seed);
+  for (auto& [schedule, findings] : totals.findings()) {
+    add_findings(group, record, findings, options.seed + schedule);
+  }
+}
+
+void Gpu::add_findings(const Group& group, const LaunchRecord& record,
+                       std::vector<emu::Finding>& findings, std::uint64_t seed) {
+  emulation::put_causes_first(findings);
+  for (emu::Finding& finding : findings) {
+    if (std::string place = place_text(finding.global); finding.global != 0 && !place.empty()) {
+      finding.place = std::move(place);
     }
+    LaunchRecord found = record;
+    for (const Pending& pending : group) {
+      if (emu::source_name(pending.launch.kernel.name) == finding.kernel) {
+        found.number = pending.number;
+      }
+    }
+    journal_.add_finding(found, finding, seed);
   }
 }
 
 void Gpu::search(const std::vector<emu::Launch>& launches, const emu::RunOptions& options,
-                 std::vector<emu::Report>& reports) {
+                 ScheduleTotals& totals) {
   const std::uint64_t count = std::max<std::uint64_t>(settings_.schedules, 1);
-  reports.resize(count);
   const std::size_t bytes = device_->host_bytes_of_run(launches, options);
   const std::size_t room =
       std::max<std::size_t>(settings_.max_memory / std::max(bytes, std::size_t{1}), 1);
-  const std::size_t first = emulation::search_schedules(
+  emulation::search_schedules(
       {.begin = 1,  // the first one is the program's
        .end = count,
        .all = settings_.all,
@@ -231,12 +236,11 @@ void Gpu::search(const std::vector<emu::Launch>& launches, const emu::RunOptions
         emu::RunOptions run = options;
         run.seed += schedule;
         emu::Device copy(*device_);
-        reports[schedule] = copy.run(launches, run);
-        return reports[schedule].is_clean();
+        emu::Report report = copy.run(launches, run);
+        const bool is_clean = report.is_clean();
+        totals.add(schedule, std::move(report));
+        return is_clean;
       });
-  if (!settings_.all) {
-    reports.resize(std::min<std::size_t>(count, first + 1));
-  }
 }
 
 emu::Report Gpu::run_for_program(const std::vector<emu::Launch>& launches,
