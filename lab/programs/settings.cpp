@@ -58,6 +58,7 @@ void for_each_field(AnySettings& settings, const Field& field) {
   field("check_relaxed_ends", run.check_relaxed_ends);
   field("check_zeroed_accumulators", run.check_zeroed_accumulators);
   field("check_tensor_waits", run.check_tensor_waits);
+  field("check_same_stores", run.check_same_stores);
   field("max_findings", run.max_findings);
   field("ignored", run.ignored);
   field("max_steps", run.max_steps);
