@@ -47,6 +47,8 @@ constexpr std::array kCustoms = {
            "Allow constants in accumulators behind the wgmma.fence"},
     Custom{"--no-tensor-waits", &emu::RunOptions::check_tensor_waits,
            "Allow registers of a tcgen05.ld to be used before tcgen05.wait::ld"},
+    Custom{"--same-stores", &emu::RunOptions::check_same_stores,
+           "Allow threads to store the same value to the same place with no order"},
 };
 static_assert(kCustoms.size() == emu::kHardwareCustoms.size());
 

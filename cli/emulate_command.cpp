@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <new>
 #include <optional>
@@ -87,18 +88,25 @@ std::vector<std::string> policy_names() {
   return names;
 }
 
-/// Lists the kernels and their parameters; used without --launch.
+/// Lists the kernels and their parameters; used without --launch. Each has a name by which --kernel
+/// finds it.
 int list_kernels(const EmulateArguments& arguments, const KernelSource& source) {
   const emulation::Module module(source.ptx(), arguments.max_memory, source.name());
+  std::map<std::string, int> counts;  // kernels by name
+  for (const emu::KernelHandle& kernel : module.kernels()) {
+    ++counts[emulation::source_name(kernel.name)];
+  }
   auto json = nlohmann::ordered_json::array();
   for (const emu::KernelHandle& kernel : module.kernels()) {
     const std::string name = emulation::source_name(kernel.name);
     auto parameters = nlohmann::ordered_json::array();
-    std::string text = io::printable(name) + '\n';
+    constexpr std::size_t kMaxCharacters = 2 * io::kMaxMessageCharacters;  // more than any has
+    std::string text = io::printable(counts[name] == 1 ? name : kernel.name, kMaxCharacters) + '\n';
     for (const emu::Parameter& parameter : kernel.parameters) {
       parameters.push_back(
           {{"name", parameter.name}, {"offset", parameter.offset}, {"bytes", parameter.bytes}});
-      text += fmt::format("  {}: {} bytes at {}\n", io::printable(parameter.name), parameter.bytes,
+      text += fmt::format("  {}: {} bytes at {}\n",
+                          io::printable(parameter.name, io::kMaxNameCharacters), parameter.bytes,
                           parameter.offset);
     }
     json.push_back({{"name", kernel.name}, {"source_name", name}, {"parameters", parameters}});

@@ -11,6 +11,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"
+#include "lab/emulation/emulation.hpp"
 #include "lab/programs/run_program.hpp"
 
 namespace fovea::cli {
@@ -46,7 +47,7 @@ std::string missing_launches(const programs::Settings& settings,
                      summary.kernels.empty() ? "nothing"
                      : settings.kernel.empty()
                          ? launches_text(summary.launches)
-                         : fmt::format("{}", fmt::join(summary.kernels, ", ")));
+                         : emulation::list_names({summary.kernels.begin(), summary.kernels.end()}));
 }
 
 void print_summary(const programs::ProgramResult& result) {

@@ -490,6 +490,7 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
              .checks_stored_values = options.check_stored_values,
              .checks_zeroed_accumulators = options.check_zeroed_accumulators,
              .checks_tensor_waits = options.check_tensor_waits,
+             .checks_same_stores = options.check_same_stores,
              .findings = &log,
              .printed = &printed,
              .tracer = options.trace ? &tracer : nullptr});

@@ -4,10 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdlib>
-#include <memory>
 
-#include <cxxabi.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -49,13 +46,6 @@ bool can_go_on_behind(FindingKind kind) {
     default:
       return false;
   }
-}
-
-std::string source_name(const std::string& symbol) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> plain(
-      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free);
-  return status == 0 ? plain.get() : symbol;
 }
 
 std::string Finding::text() const {

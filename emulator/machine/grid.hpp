@@ -53,6 +53,7 @@ struct Grid {
   bool checks_stored_values = false;
   bool checks_zeroed_accumulators = false;
   bool checks_tensor_waits = false;
+  bool checks_same_stores = false;
 
   FindingLog* findings = nullptr;
 

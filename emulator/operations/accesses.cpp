@@ -112,10 +112,10 @@ void check_shared(const Warp& warp, const Op& op, Lanes lanes, const races::View
 // Ends the run if another lane has accessed the same shared memory since the warp's lanes last
 // synchronised.
 void check_lane(Warp& warp, const Op& op, int lane, bool is_write, std::uint64_t offset,
-                std::size_t bytes, bool is_strong = false) {
+                std::size_t bytes, bool is_strong = false, bool repeats_value = false) {
   const Block& block = warp.block();
-  const auto conflict =
-      block.lane_shadow.find(warp.intervals(), lane, is_write, offset, bytes, is_strong);
+  const auto conflict = block.lane_shadow.find(warp.intervals(), lane, is_write, offset, bytes,
+                                               is_strong, repeats_value);
   if (conflict.has_value()) {
     const std::string other = conflict->lane < 0 ? std::string("other lanes have")
                                                  : fmt::format("lane {} has", conflict->lane);
@@ -177,14 +177,20 @@ void Accesses::settle(const races::Access& access) const {
 }
 
 void Accesses::check(bool is_write, const races::View& view) const {
+  std::optional<races::View> repeating_view;
+  if (repeating_ != 0) [[unlikely]] {
+    repeating_view = view;
+    repeating_view->repeats_value = true;
+  }
   for (std::size_t i = 0; i < count_; ++i) {
     const Range& range = ranges_[i];
+    const races::View& current = is_repeating(i) ? *repeating_view : view;
     if (range.block != nullptr) {
-      check_shared(warp_, op_, lanes_, view, is_write, *range.block,
+      check_shared(warp_, op_, lanes_, current, is_write, *range.block,
                    static_cast<std::uint64_t>(range.first - range.block->shared.data()),
                    range.bytes);
     } else {
-      check_global(warp_, op_, lanes_, view, is_write, *range.allocation,
+      check_global(warp_, op_, lanes_, current, is_write, *range.allocation,
                    static_cast<std::uint64_t>(range.first - range.allocation->bytes.data()),
                    range.bytes);
     }
@@ -203,10 +209,12 @@ void require_writable(const Warp& warp, const Op& op, Lanes lanes, const Memory&
   }
 }
 
-void LaneAccesses::check(int lane, const Memory& memory, std::size_t bytes, bool is_write) const {
+void LaneAccesses::check(int lane, const Memory& memory, std::size_t bytes, bool is_write,
+                         bool repeats_value) const {
   if (is_checked(memory, bytes)) {
     check_lane(warp_, op_, lane, is_write,
-               static_cast<std::uint64_t>(memory.bytes - block_->shared.data()), bytes, is_strong_);
+               static_cast<std::uint64_t>(memory.bytes - block_->shared.data()), bytes, is_strong_,
+               repeats_value);
   }
 }
 

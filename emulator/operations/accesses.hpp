@@ -22,19 +22,23 @@ class Accesses {
   Accesses(Warp& warp, const Op& op, Lanes lanes)
       : races_(warp.races()), warp_(warp), op_(op), lanes_(lanes) {}
 
-  void add(const Memory& memory, std::size_t bytes) {
+  /// `repeats_value`: a store of the value that the bytes have, which other stores of it may be
+  /// unordered with.
+  void add(const Memory& memory, std::size_t bytes, bool repeats_value = false) {
     if (races_ == nullptr || (memory.block == nullptr && memory.allocation == nullptr)) {
       return;
     }
     if (count_ > 0) {
       Range& last = ranges_[count_ - 1];
       const std::byte* const end = last.first + last.bytes;
-      if (memory.bytes == end && memory.block == last.block) {
+      if (memory.bytes == end && memory.block == last.block &&
+          is_repeating(count_ - 1) == repeats_value) {
         last.bytes += bytes;
         return;
       }
       if (memory.bytes >= last.first && memory.bytes + bytes <= end) {
         is_repeated_ = true;
+        repeating_ &= ~(Lanes{!repeats_value} << (count_ - 1));
         return;
       }
       is_ascending_ = is_ascending_ && memory.bytes > end;
@@ -42,6 +46,7 @@ class Accesses {
     if (count_ == ranges_.size()) {
       fail_too_many();
     }
+    repeating_ |= Lanes{repeats_value} << count_;
     ranges_[count_++] = {memory.bytes, bytes, memory.block, memory.allocation};
   }
 
@@ -69,6 +74,9 @@ class Accesses {
   };
 
   void check(bool is_write, const races::View& view) const;
+  [[nodiscard]] bool is_repeating(std::size_t range) const {
+    return (repeating_ >> range & 1U) != 0;
+  }
   [[noreturn]] void fail_too_many() const;
 
   races::ClusterRaces* races_;
@@ -78,6 +86,7 @@ class Accesses {
   std::size_t count_ = 0;
   bool is_ascending_ = true;
   bool is_repeated_ = false;
+  Lanes repeating_ = 0;  // ranges of stores that repeat values, a bit each
   std::array<Range, kLanes> ranges_;
 };
 
@@ -147,7 +156,8 @@ class LaneAccesses {
         operation_(block_ == nullptr ? 0 : operation_number(warp, op)) {}
 
   /// `lane` is a lane's number or LaneShadow::kWholeWarp.
-  void check(int lane, const Memory& memory, std::size_t bytes, bool is_write) const;
+  void check(int lane, const Memory& memory, std::size_t bytes, bool is_write,
+             bool repeats_value = false) const;
   /// Records an access, after the accesses of all lanes have been checked.
   void record(int lane, const Memory& memory, std::size_t bytes, bool is_write) const;
 

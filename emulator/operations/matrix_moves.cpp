@@ -41,6 +41,7 @@ struct MatrixMove {
   std::uint8_t packed_bits = 8;
 
   [[nodiscard]] std::size_t registers() const { return rows / 8U; }  // of a matrix
+  [[nodiscard]] std::size_t row_count() const { return std::size_t{count} * rows; }
   [[nodiscard]] Lanes addressing_lanes() const {
     const unsigned lanes = unsigned{count} * rows;
     return lanes == kLanes ? kAllLanes : (Lanes{1} << lanes) - 1;
@@ -80,6 +81,20 @@ Memory matrix_row(Warp& warp, const Op& op, const MatrixMove& move, std::size_t 
   return memory;
 }
 
+// Begins a move of all lanes: checks the addresses of the rows, adds them to the accesses, and
+// returns them.
+std::array<Memory, kLanes> begin_move(Warp& warp, const Op& op, Lanes lanes, Accesses& accesses) {
+  const MatrixMove& move = op.get<MatrixMove>();
+  warp.require_all_lanes(op, lanes);
+  warp.require_valid(op.slots[0], op, move.addressing_lanes(), "the address");
+  std::array<Memory, kLanes> rows;
+  for (std::size_t row = 0; row < move.row_count(); ++row) {
+    rows.at(row) = matrix_row(warp, op, move, row);
+    accesses.add(rows.at(row), kRowBytes);
+  }
+  return rows;
+}
+
 // A row's bytes, and which of them were written.
 struct Row {
   std::array<std::byte, kRowBytes> bytes{};
@@ -108,18 +123,14 @@ Row read_row(const Memory& memory, std::size_t packed_bits) {
 template <MatrixLayout kLayout>
 Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
   const MatrixMove& move = op.get<MatrixMove>();
-  warp.require_all_lanes(op, lanes);
-  warp.require_valid(op.slots[0], op, move.addressing_lanes(), "the address");
   Accesses accesses(warp, op, lanes);
+  const std::array<Memory, kLanes> places = begin_move(warp, op, lanes, accesses);
   const LaneAccesses lane_accesses(warp, op);
   std::array<Row, kLanes> rows;
-  const std::size_t row_count = std::size_t{move.count} * move.rows;
-  for (std::size_t row = 0; row < row_count; ++row) {
-    const Memory memory = matrix_row(warp, op, move, row);
-    accesses.add(memory, kRowBytes);
-    lane_accesses.check(static_cast<int>(row), memory, kRowBytes, false);
-    lane_accesses.record(races::LaneShadow::kWholeWarp, memory, kRowBytes, false);
-    rows[row] = read_row(memory, move.packed_bits);
+  for (std::size_t row = 0; row < move.row_count(); ++row) {
+    lane_accesses.check(static_cast<int>(row), places[row], kRowBytes, false);
+    lane_accesses.record(races::LaneShadow::kWholeWarp, places[row], kRowBytes, false);
+    rows[row] = read_row(places[row], move.packed_bits);
   }
   accesses.check_read();
   constexpr std::size_t kSize = piece_bytes(kLayout);
@@ -185,18 +196,12 @@ void for_each_piece(const Warp& warp, const Op& op, std::span<const Memory> all_
 template <MatrixLayout kLayout>
 Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
   const MatrixMove& move = op.get<MatrixMove>();
-  warp.require_all_lanes(op, lanes);
-  warp.require_valid(op.slots[0], op, move.addressing_lanes(), "the address");
   Accesses accesses(warp, op, lanes);
+  const std::array<Memory, kLanes> all_rows = begin_move(warp, op, lanes, accesses);
   const LaneAccesses lane_accesses(warp, op);
-  std::array<Memory, kLanes> all_rows;
   const auto rows_of = [&](std::size_t matrix) {
     return std::span(all_rows).subspan(matrix * move.rows, move.rows);
   };
-  for (std::size_t row = 0; row < std::size_t{move.count} * move.rows; ++row) {
-    all_rows.at(row) = matrix_row(warp, op, move, row);
-    accesses.add(all_rows.at(row), kRowBytes);
-  }
   for (std::size_t matrix = 0; matrix < move.count; ++matrix) {
     for_each_written<kLayout>(rows_of(matrix),
                               [&](int lane, const Memory& memory, std::size_t bytes) {

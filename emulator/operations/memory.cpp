@@ -310,6 +310,23 @@ void store_partial(Warp& warp, int lane, const Memory& memory, std::size_t first
       });
 }
 
+// Whether a lane's store changes nothing: the bytes have these values already.
+bool repeats_values(const LoadOrStore& access, const Memory& memory, int lane,
+                    const std::array<Vec<std::uint64_t>, 8>& values,
+                    const std::array<Lanes, 8>& valid) {
+  const std::size_t element = access.element_bytes();
+  if (!memory.is_written(0, access.bytes())) {
+    return false;
+  }
+  for (std::size_t i = 0; i < access.count; ++i) {
+    if ((valid.at(i) & lane_bit(lane)) == 0 ||
+        std::memcmp(memory.bytes + i * element, &values.at(i).lanes[lane], element) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
 template <bool kIsStrong, Elements kElements>
 Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
   const LoadOrStore access = op.get<LoadOrStore>();
@@ -334,11 +351,13 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
   Accesses accesses(warp, op, lanes);
   const LaneAccesses lane_accesses(warp, op, kIsStrong);
   std::array<Memory, kLanes> places;
+  const bool may_repeat = !kIsStrong && !warp.grid().checks_same_stores && warp.races() != nullptr;
   for_each_lane(lanes, [&](int lane) {
     const std::uint64_t address = address_of(warp, access.address, lane);
     const Memory memory = resolve_written(warp, op, lane, access.space, address, bytes);
-    accesses.add(memory, bytes);
-    lane_accesses.check(lane, memory, bytes, true);
+    const bool is_repetition = may_repeat && repeats_values(access, memory, lane, values, valid);
+    accesses.add(memory, bytes, is_repetition);
+    lane_accesses.check(lane, memory, bytes, true, is_repetition);
     places.at(static_cast<std::size_t>(lane)) = memory;
     for (std::size_t i = 0; i < access.count; ++i) {
       const bool is_valid = (valid.at(i) >> static_cast<unsigned>(lane) & 1U) != 0;
@@ -368,21 +387,6 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
     check_overlapping_values(warp, op, lanes, values);
   }
   return Outcome::kDone;
-}
-
-// Takes cache operators and hints, which have no effect here; true if one has an operand.
-bool take_cache_hints(Decoder& decoder, bool is_load) {
-  if (is_load) {
-    decoder.take_any_of({"ca", "cg", "cs", "lu", "cv"});
-  } else {
-    decoder.take_any_of({"wb", "cg", "cs", "wt"});
-  }
-  decoder.take_any_of({"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first",
-                       "L1::evict_last", "L1::no_allocate"});
-  decoder.take_any_of({"L2::evict_normal", "L2::evict_unchanged", "L2::evict_first",
-                       "L2::evict_last", "L2::no_allocate"});
-  decoder.take_any_of({"L2::64B", "L2::128B", "L2::256B"});
-  return decoder.take("L2::cache_hint");
 }
 
 MemorySpace take_space(Decoder& decoder, bool is_load) {

@@ -98,6 +98,9 @@ races::Scope require_scope(Decoder& decoder);
 races::StrongAccess take_order(Decoder& decoder, bool may_acquire, bool may_release,
                                bool is_atomic);
 
+/// Takes cache operators and hints, which have no effect here; returns whether one has an operand.
+bool take_cache_hints(Decoder& decoder, bool is_load);
+
 /// Reports, if RunOptions::check_stored_values, that lanes store an uninitialised value to this
 /// address in global memory.
 void report_uninitialized_store(const Warp& warp, const Op& op, Lanes lanes, std::uint64_t address);

@@ -1,4 +1,4 @@
-// Modifiers of memory operations: the space, the scope, the order.
+// Modifiers of memory operations: the space, the scope, the order, hints to caches.
 #include <string_view>
 
 #include "emulator/operations/memory.hpp"
@@ -53,6 +53,20 @@ races::StrongAccess take_order(Decoder& decoder, bool may_acquire, bool may_rele
   }
   decoder.op().orders_clusters = orders && access.scope == races::Scope::kDevice;
   return access;
+}
+
+bool take_cache_hints(Decoder& decoder, bool is_load) {
+  if (is_load) {
+    decoder.take_any_of({"ca", "cg", "cs", "lu", "cv"});
+  } else {
+    decoder.take_any_of({"wb", "cg", "cs", "wt"});
+  }
+  decoder.take_any_of({"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first",
+                       "L1::evict_last", "L1::no_allocate"});
+  decoder.take_any_of({"L2::evict_normal", "L2::evict_unchanged", "L2::evict_first",
+                       "L2::evict_last", "L2::no_allocate"});
+  decoder.take_any_of({"L2::64B", "L2::128B", "L2::256B"});
+  return decoder.take("L2::cache_hint");
 }
 
 }  // namespace emu

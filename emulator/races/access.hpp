@@ -100,6 +100,7 @@ struct View {
   std::uint32_t block_warps = 1;   // number of warps per block
   bool keeps_all_readers = false;  // threads may order clusters of a grid
   bool is_read_only = false;       // .nc: no thread may write the bytes while the grid runs
+  bool repeats_value = false;      // a store of the value that is there, which may be unordered
 };
 
 enum class ConflictKind : std::uint8_t {

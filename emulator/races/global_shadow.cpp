@@ -156,6 +156,9 @@ std::optional<Conflict> GlobalShadow::read(const View& view, std::uint64_t offse
           add_read(view, reads[i]);
         }
       });
+  if (!same_writes_.is_empty() && !conflict.has_value()) [[unlikely]] {
+    conflict = same_writes_.check(offset, bytes, conflict_with_write);
+  }
   return conflict;
 }
 
@@ -171,7 +174,8 @@ std::optional<Conflict> GlobalShadow::write(const View& view, std::uint64_t offs
         Access* const writes = page.writes.get(cells) + first;
         start += first << page.shift;
         if (!conflict.has_value()) {
-          conflict = check_writes(view, {writes, count}, page.shift, start, conflict_with_write);
+          conflict = check_and_keep_writes(view, {writes, count}, page.shift, start, same_writes_,
+                                           conflict_with_write);
         }
         std::fill_n(writes, count, view.access);
         if (page.reads.is_empty()) {

@@ -9,6 +9,7 @@
 
 #include "emulator/races/access.hpp"
 #include "emulator/races/pages.hpp"
+#include "emulator/races/same_writes.hpp"
 
 namespace emu::races {
 
@@ -44,6 +45,7 @@ class GlobalShadow {
   void for_each_cell_range(std::uint64_t offset, std::size_t bytes, Use&& use);
 
   std::vector<Page> pages_;
+  SameWrites same_writes_;
   std::vector<Node> nodes_{Node{}};
   std::uint32_t first_free_ = 0;  // first free node
 };

@@ -8,13 +8,14 @@ namespace emu::races {
 
 std::optional<LaneShadow::Conflict> LaneShadow::find(const OpenIntervals& open, int lane,
                                                      bool is_write, std::uint64_t offset,
-                                                     std::size_t bytes, bool is_strong) const {
+                                                     std::size_t bytes, bool is_strong,
+                                                     bool repeats_value) const {
   const Lanes own_lanes = lane < 0 ? 0 : lane_bit(lane);
   const auto conflict_with_mark = [&](const Mark& mark, bool was_write,
                                       std::size_t cell) -> std::optional<Conflict> {
     const bool is_of_several = mark.is_whole_warp == 0 && !is_one_lane(mark.lanes);
     if (!open.contains(mark.interval) || mark.lanes == own_lanes || (was_write && is_of_several) ||
-        (is_strong && mark.is_strong != 0)) {
+        (is_strong && mark.is_strong != 0) || (was_write && repeats_value && mark.is_strong == 0)) {
       return std::nullopt;
     }
     return Conflict{.lane = is_one_lane(mark.lanes) ? std::countr_zero(mark.lanes) : kWholeWarp,

@@ -45,10 +45,12 @@ class LaneShadow {
   };
 
   /// Finds a conflict with a lane's access, without recording the access. Lanes that write the same
-  /// values by one instruction do not conflict, nor do strong accesses with each other.
+  /// values by one instruction do not conflict, nor do strong accesses with each other, nor a weak
+  /// write that `repeats_value` with the write that it repeats.
   [[nodiscard]] std::optional<Conflict> find(const OpenIntervals& open, int lane, bool is_write,
                                              std::uint64_t offset, std::size_t bytes,
-                                             bool is_strong = false) const;
+                                             bool is_strong = false,
+                                             bool repeats_value = false) const;
   void record(const OpenIntervals& open, int lane, std::uint32_t operation, bool is_write,
               std::uint64_t offset, std::size_t bytes, bool is_strong = false);
 

@@ -12,6 +12,7 @@
 #include "emulator/races/access.hpp"
 #include "emulator/races/fragments.hpp"
 #include "emulator/races/lane_releases.hpp"
+#include "emulator/races/same_writes.hpp"
 
 namespace emu::races {
 
@@ -78,6 +79,12 @@ inline std::optional<ConflictKind> write_conflict(const View& view, const Access
   return std::nullopt;
 }
 
+/// Whether a conflict with an earlier write is let pass, since both store the same value.
+inline bool is_repetition(const View& view, const Access& earlier, ConflictKind kind) {
+  return view.repeats_value && !is_async(earlier) && scope_of(earlier) == Scope::kNone &&
+         (kind == ConflictKind::kUnordered || kind == ConflictKind::kOtherLanes);
+}
+
 /// Compares each with the next, as memory.
 inline bool are_all_equal(std::span<const Access> writes) {
   static_assert(std::has_unique_object_representations_v<Access>);
@@ -107,6 +114,41 @@ std::optional<Conflict> check_writes(const View& view, std::span<const Access> w
     }
   }
   return std::nullopt;
+}
+
+/// Checks a write against the last writes of cells, as check_writes does, and against those that
+/// they have repeated. What the write itself repeats is kept beside it from now on.
+template <typename FindConflict>
+std::optional<Conflict> check_and_keep_writes(const View& view, std::span<const Access> writes,
+                                              unsigned shift, std::uint64_t offset,
+                                              SameWrites& same_writes,
+                                              FindConflict&& find_conflict) {
+  const auto find_other_value = [&](const Access& earlier, std::uint64_t place) {
+    const std::optional<ConflictKind> kind = find_conflict(earlier, place);
+    return kind.has_value() && is_repetition(view, earlier, *kind) ? std::nullopt : kind;
+  };
+  const auto is_repeated = [&](const Access& earlier, std::uint64_t place) {
+    return find_conflict(earlier, place).has_value() &&
+           !find_other_value(earlier, place).has_value();
+  };
+  std::optional<Conflict> conflict = check_writes(view, writes, shift, offset, find_other_value);
+  if (!view.repeats_value && same_writes.is_empty()) [[likely]] {
+    return conflict;
+  }
+  const std::size_t bytes = writes.size() << shift;
+  if (!conflict.has_value()) {
+    conflict = same_writes.check(offset, bytes, find_other_value);
+  }
+  same_writes.remove(offset, bytes, [&](const Access& earlier, std::uint64_t place) {
+    return !is_repeated(earlier, place);
+  });
+  for (std::size_t i = 0; i < writes.size() && view.repeats_value; ++i) {
+    const std::uint64_t place = offset + (i << shift);
+    if (writes[i].party != kNoParty && is_repeated(writes[i], place)) {
+      same_writes.add(writes[i], place, std::size_t{1} << shift);
+    }
+  }
+  return conflict;
 }
 
 }  // namespace emu::races

@@ -38,6 +38,9 @@ std::optional<Conflict> SharedShadow::read(const View& view, std::uint64_t offse
                   std::fill_n(page.marks_of(view.access.party) + first, count,
                               Mark{.epoch = view.access.epoch, .origin = view.access.origin});
                 });
+  if (!same_writes_.is_empty() && !conflict.has_value()) [[unlikely]] {
+    conflict = same_writes_.check(offset, bytes, conflict_with_write);
+  }
   return conflict;
 }
 
@@ -53,7 +56,8 @@ std::optional<Conflict> SharedShadow::write(const View& view, std::uint64_t offs
         Access* const writes = page.writes.get(page.cells()) + first;
         start += first << page.shift;
         if (!conflict.has_value()) {
-          conflict = check_writes(view, {writes, count}, page.shift, start, conflict_with_write);
+          conflict = check_and_keep_writes(view, {writes, count}, page.shift, start, same_writes_,
+                                           conflict_with_write);
         }
         std::fill_n(writes, count, view.access);
         for (Reader& reader : page.readers) {

@@ -8,6 +8,7 @@
 
 #include "emulator/races/access.hpp"
 #include "emulator/races/pages.hpp"
+#include "emulator/races/same_writes.hpp"
 
 namespace emu::races {
 
@@ -40,6 +41,7 @@ class SharedShadow {
   static void refine(Page& page, unsigned finer);
 
   std::vector<Page> pages_;
+  SameWrites same_writes_;
 };
 
 }  // namespace emu::races

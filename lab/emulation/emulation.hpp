@@ -72,12 +72,17 @@ class Module {
   /// omitted if the name remains unique. An empty name denotes the only kernel. Throws
   /// fovea::Error, which lists the kernels, if there is no such kernel.
   [[nodiscard]] const emu::KernelHandle& find(const std::string& name) const;
+  /// Returns the shortest name by which find() finds this kernel alone.
+  [[nodiscard]] std::string unique_name(const emu::KernelHandle& kernel) const;
   /// Throws fovea::Error, with the line, if the emulator does not support the kernel.
   void decode(const emu::KernelHandle& kernel) const;
   [[nodiscard]] emu::Device& device() { return device_; }
   [[nodiscard]] const emu::Device& device() const { return device_; }
 
  private:
+  /// Lists the unique names of kernels, of the first of many.
+  [[nodiscard]] std::string list(std::span<const emu::KernelHandle* const> kernels) const;
+
   std::string name_;
   emu::Device device_;
   std::vector<emu::KernelHandle> kernels_;
@@ -90,6 +95,8 @@ using emu::source_name;
 /// Whether the kernel, which has the name `kernel` in the PTX, is called so: its name in C++ with
 /// or without types and template arguments.
 [[nodiscard]] bool is_called(const std::string& kernel, const std::string& name);
+/// Returns "a, b, ...": as many names as a message has room for, each as a whole.
+[[nodiscard]] std::string list_names(const std::vector<std::string>& names);
 
 /// Returns JSON with: kind, message, place, kernel, instruction, line, source, block, warp, lanes,
 /// count; for a race also the `other` access.

@@ -93,15 +93,6 @@ std::string element_type(const std::string& type) {
   return std::string(name == kNames.end() ? "f32" : name->in_file);
 }
 
-// Returns the kernel's name in C++, or in the PTX where others have that, too.
-std::string shortest_name(const Module& module, const emu::KernelHandle& kernel) {
-  const std::string name = plain_name(kernel.name);
-  const auto called_so = std::ranges::count_if(
-      module.kernels(),
-      [&](const emu::KernelHandle& other) { return is_called(other.name, name); });
-  return called_so == 1 ? name : kernel.name;
-}
-
 // Adds a buffer of what a pointer points to; behind a pointer to pointers, with addresses of another
 // buffer.
 void add_buffer(nlohmann::ordered_json& buffers, const std::string& name, const std::string& type) {
@@ -133,7 +124,8 @@ nlohmann::ordered_json sizes_or(const std::array<std::uint32_t, 3>& sizes, int o
 }  // namespace
 
 nlohmann::ordered_json template_of(const Module& module, const emu::KernelHandle& kernel) {
-  const std::vector<std::string> types = parameter_types(source_name(kernel.name));
+  const std::vector<std::string> types =
+      parameter_types(source_name(kernel.name, std::string::npos));
   auto buffers = nlohmann::ordered_json::object();
   auto arguments = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
@@ -154,7 +146,7 @@ nlohmann::ordered_json template_of(const Module& module, const emu::KernelHandle
       arguments.push_back({{"bytes", std::string(2 * parameter.bytes, '0')}});
     }
   }
-  nlohmann::ordered_json launch = {{"kernel", shortest_name(module, kernel)}, {"grid", 1}};
+  nlohmann::ordered_json launch = {{"kernel", module.unique_name(kernel)}, {"grid", 1}};
   launch["block"] =
       sizes_or(kernel.required_threads,
                kernel.max_threads != 0

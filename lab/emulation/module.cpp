@@ -1,8 +1,8 @@
 // Loads the kernels of a PTX file, and finds them by name.
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "core/error.hpp"
 #include "fovea_emulator/error.hpp"
@@ -14,22 +14,25 @@
 namespace fovea::emulation {
 namespace {
 
-// Returns the name without the types of result and parameters: "ns::saxpy<4>" for "void
+// Returns a kernel's name without the types of result and parameters: "ns::saxpy<4>" for "void
 // ns::saxpy<4>(int)".
 std::string without_types(std::string name) {
-  int depth = 0;  // nesting depth of <>; parentheses and spaces inside are skipped
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    depth += name[i] == '<' ? 1 : name[i] == '>' ? -1 : 0;
-    if (depth == 0 && name[i] == ' ') {
-      begin = i + 1;
+  constexpr std::string_view kResult = "void ";
+  if (name.ends_with(')')) {
+    std::size_t begin = name.size() - 1;
+    for (int depth = 1; depth > 0 && begin > 0;) {
+      --begin;
+      depth += name[begin] == ')' ? 1 : name[begin] == '(' ? -1 : 0;
     }
-    if (depth == 0 && name[i] == '(' && !name.substr(i).starts_with("(anonymous")) {
-      name.resize(i);
-      break;
-    }
+    name.resize(begin);
   }
-  return name.substr(begin);
+  return name.starts_with(kResult) ? name.substr(kResult.size()) : name;
+}
+
+// Whether this is the name with or without types and template arguments.
+bool is_form_of(const std::string& full_name, const std::string& name) {
+  const std::string plain = without_types(full_name);
+  return name == full_name || name == plain || name == plain.substr(0, plain.find('<'));
 }
 
 }  // namespace
@@ -39,10 +42,20 @@ std::string plain_name(const std::string& name) {
 }
 
 bool is_called(const std::string& kernel, const std::string& name) {
-  const std::string full_name = source_name(kernel);
-  const std::string plain = without_types(full_name);
-  return name == kernel || name == full_name || name == plain ||
-         name == plain.substr(0, plain.find('<'));
+  return name == kernel || is_form_of(source_name(kernel), name) ||
+         is_form_of(source_name(kernel, std::string::npos), name);
+}
+
+std::string list_names(const std::vector<std::string>& names) {
+  constexpr std::size_t kMaxCharacters = io::kMaxMessageCharacters / 2;
+  std::string list;
+  for (const std::string& name : names) {
+    if (!list.empty() && list.size() + name.size() > kMaxCharacters) {
+      return list + ", ...";
+    }
+    list += (list.empty() ? "" : ", ") + name;
+  }
+  return list;
 }
 
 Module::Module(const std::filesystem::path& path, std::size_t max_memory, const std::string& name)
@@ -70,13 +83,39 @@ void Module::decode(const emu::KernelHandle& kernel) const {
   }
 }
 
-const emu::KernelHandle& Module::find(const std::string& name) const {
+std::string Module::unique_name(const emu::KernelHandle& kernel) const {
+  for (const std::string& name : {plain_name(kernel.name), source_name(kernel.name)}) {
+    if (std::ranges::count_if(kernels_, [&](const emu::KernelHandle& other) {
+          return is_called(other.name, name);
+        }) == 1) {
+      return name;
+    }
+  }
+  return kernel.name;
+}
+
+std::string Module::list(std::span<const emu::KernelHandle* const> kernels) const {
+  constexpr std::size_t kMaxListed = 20;
   std::vector<std::string> names;
+  for (const emu::KernelHandle* const kernel :
+       kernels.first(std::min(kernels.size(), kMaxListed))) {
+    names.push_back(unique_name(*kernel));
+  }
+  if (kernels.size() > kMaxListed) {
+    names.emplace_back("...");
+  }
+  return list_names(names);
+}
+
+const emu::KernelHandle& Module::find(const std::string& name) const {
+  std::vector<const emu::KernelHandle*> all;
   std::vector<const emu::KernelHandle*> matches;
+  std::vector<std::string> names;
   for (const emu::KernelHandle& kernel : kernels_) {
     if (kernel.name == name) {
       return kernel;
     }
+    all.push_back(&kernel);
     names.push_back(plain_name(kernel.name));
     if (name.empty() || is_called(kernel.name, name)) {
       matches.push_back(&kernel);
@@ -85,17 +124,13 @@ const emu::KernelHandle& Module::find(const std::string& name) const {
   if (matches.size() == 1) {
     return *matches.front();
   }
-  constexpr std::size_t kMaxListed = 20;
-  names.resize(std::min(names.size(), kMaxListed));
-  const std::string more = kernels_.size() > kMaxListed ? ", ..." : "";
-  if (name.empty() || matches.size() > 1) {
-    fail("{} has {} kernels{}; choose one of {}{}", name_, matches.size(),
-         name.empty() ? "" : fmt::format(" called {}", io::printable(name)), fmt::join(names, ", "),
-         more);
+  if (!matches.empty()) {
+    fail("{} has {} kernels{}; choose one of {}", name_, matches.size(),
+         name.empty() ? "" : fmt::format(" called {}", io::printable(name)), list(matches));
   }
   const std::string hint = io::did_you_mean(name, names);
   fail("{} has no kernel {}{}", name_, io::printable(name),
-       hint.empty() ? fmt::format("; its kernels are {}{}", fmt::join(names, ", "), more) : hint);
+       hint.empty() ? fmt::format("; its kernels are {}", list(all)) : hint);
 }
 
 }  // namespace fovea::emulation

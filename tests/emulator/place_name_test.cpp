@@ -53,6 +53,7 @@ TEST_F(PlaceNameTest, NamesKernelsAsTheSourceDoes) {
   EXPECT_EQ(source_name("_Z5saxpyILi4EEvifPKfPf"),
             "void saxpy<4>(int, float, float const*, float*)");
   EXPECT_EQ(source_name("saxpy"), "saxpy");
+  EXPECT_EQ(source_name("f"), "f");  // the mangled name of float
   std::string text = kernel("trap;");
   text.replace(text.find(" test("), 6, " _ZN2ns4workEPf(");
   const Report report = run(text, put(std::vector<std::uint32_t>(64)), 32);

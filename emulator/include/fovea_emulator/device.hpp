@@ -68,6 +68,9 @@ struct RunOptions {
   /// Whether to require tcgen05.wait::ld before the registers of a tcgen05.ld are used. Without
   /// this check their first use waits for that load.
   bool check_tensor_waits = true;
+  /// Whether weak stores race that are not ordered and store the same value. Without this check
+  /// only other accesses race with them, and stores of other values.
+  bool check_same_stores = true;
   /// Maximum number of findings. The run goes on behind a finding for which can_go_on_behind, until
   /// there are as many; findings of one kind at the same lines count as one.
   std::size_t max_findings = 1;
@@ -90,6 +93,7 @@ inline constexpr std::array kHardwareCustoms = {
     &RunOptions::check_late_commits,        &RunOptions::check_stored_values,
     &RunOptions::check_init_fences,         &RunOptions::check_relaxed_ends,
     &RunOptions::check_zeroed_accumulators, &RunOptions::check_tensor_waits,
+    &RunOptions::check_same_stores,
 };
 
 /// A parameter, with its place in a kernel's parameter space.

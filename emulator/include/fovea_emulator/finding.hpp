@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -35,8 +36,9 @@ std::string_view name_of(FindingKind kind);
 std::optional<FindingKind> kind_called(std::string_view name);
 
 /// Returns the name of a symbol as in the source: "ns::saxpy<4>(int)" for a mangled C++ name, and
-/// any other name as it is.
-std::string source_name(const std::string& symbol);
+/// any other name as it is. One of more than `max_characters`, or that cannot be told as a whole,
+/// has a hash of the symbol for its template arguments and types: "ns::saxpy<#1b2c3d4e>".
+std::string source_name(const std::string& symbol, std::size_t max_characters = 500);
 
 /// Earlier access with which the reported one conflicts.
 struct EarlierAccess {
