@@ -24,4 +24,8 @@ void put_causes_first(std::vector<emu::Finding>& findings) {
   std::ranges::stable_partition(findings, is_cause);
 }
 
+std::string_view source_line(std::string_view source) {
+  return source.substr(0, std::min(source.find(" (inlined at "), source.find(" (inside ")));
+}
+
 }  // namespace fovea::emulation

@@ -107,3 +107,35 @@ def test_json_has_the_names_of_places_and_kernels(emulate):
     (finding,) = (each for each in emulate(unwritten, LAUNCH, code=1)["found"][0]["findings"] if "buffer" not in each)
     assert finding["kind"] == "uninitialised" and re.fullmatch(r"x\[[0246], 0\]", finding["place"])
     assert finding["count"] == 128
+
+
+# The load at line 14 is in a header of the toolkit, which is inlined twice.
+CHAIN = SOURCE_LINES.replace(
+    "  .loc 1 14 5\n",
+    """  .loc 1 30 3
+  .loc 1 14 5, function_name $a, inlined_at 1 30 3
+  .loc 2 219 9, function_name $b, inlined_at 1 14 5
+  .loc 2 203 9, function_name $c, inlined_at 2 219 9
+""",
+).replace(".file 1", '.file 2 "/usr/local/cuda/include/cuda_pipeline_helpers.h"\n.file 1')
+
+
+def test_the_line_outside_of_the_toolkit_leads(run_fovea, files, tmp_path):
+    (tmp_path / "sums.ptx").write_text(CHAIN)
+    command = (*files, "--schedules", "8", "--all")
+    text = run_fovea(*command, code=1, cwd=tmp_path).stdout
+    assert ", /code/my kernels/sums.cu:14 (inlined at /code/my kernels/sums.cu:30)" in text and "helpers" not in text
+    gnu = run_fovea(*command, "--format", "gnu", "--sarif", "out.sarif", code=1, cwd=tmp_path).stdout
+    notes = re.findall(r"^/code/my kernels/sums\.cu:14: error: .*\[race\]\n((?:.*: note: .*\n)+)", gnu, re.MULTILINE)
+    assert notes and all(re.findall(r":(\d+): note: in", each) == ["30", "219", "203"] for each in notes)
+    (run,) = json.loads((tmp_path / "out.sarif").read_text())["runs"]
+    related = [
+        [place["physicalLocation"]["region"]["startLine"] for place in result["relatedLocations"]]
+        for result in run["results"]
+        if result["locations"][0]["physicalLocation"]["region"]["startLine"] == 14
+    ]
+    assert related and all(lines[:4] == [12, 30, 219, 203] for lines in related)
+    for place in ("sums.cu:14", "sums.cu:30", "cuda_pipeline_helpers.h:219"):
+        options = ("--ignore", f"race@{place}", "--unwritten-stores", "--json")
+        report = json.loads(run_fovea(*files, *options, code=1, cwd=tmp_path).stdout)
+        assert {found["kind"] for found in report["found"][0]["findings"]} == {"mismatch"}
