@@ -203,15 +203,15 @@ int emulate(const EmulateArguments& arguments, const KernelSource& source, int t
     }
   }
   if (arguments.json.prints_text()) {
-    std::cout << fmt::format("{} of {} schedule{} clean: {} operations in {:.2f} s\n",
-                             report.run - report.failed.size(), report.run,
-                             report.run == 1 ? "" : "s", report.steps, seconds);
+    std::cout << fmt::format("{} of {} schedule{} clean: {} operations in {:.2f} s\n", report.clean,
+                             report.run, report.run == 1 ? "" : "s", report.steps, seconds);
   }
   arguments.checks.say_unused(report.ignored_by);
   arguments.json.write({{"clean", report.failed.empty()},
                         {"first_seed", arguments.seed},
                         {"schedules", arguments.schedules},
                         {"schedules_run", report.run},
+                        {"schedules_clean", report.clean},
                         {"operations", report.steps},
                         {"seconds", seconds},
                         {"printed", report.shown.report.printed},

@@ -292,6 +292,7 @@ ScheduleReport Emulation::run(const ScheduleOptions& options) const {
       report.ignored_by[i] += outcome.report.ignored_by[i];
     }
     const bool is_clean = outcome.is_clean();
+    report.clean += is_clean ? 1 : 0;
     if (!is_clean && index < first) {
       first = index;
     }

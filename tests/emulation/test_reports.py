@@ -139,3 +139,13 @@ def test_the_line_outside_of_the_toolkit_leads(run_fovea, files, tmp_path):
         options = ("--ignore", f"race@{place}", "--unwritten-stores", "--json")
         report = json.loads(run_fovea(*files, *options, code=1, cwd=tmp_path).stdout)
         assert {found["kind"] for found in report["found"][0]["findings"]} == {"mismatch"}
+
+
+def test_clean_schedules_are_counted(run_fovea, emulate, files, tmp_path):
+    # Every schedule has the race; several begin at a time.
+    report = emulate(SOURCE_LINES, LAUNCH, "--schedules", "20", "--threads", "8", code=1)
+    assert report["schedules_clean"] == 0 and len(report["found"]) == 1
+    told = run_fovea(*files, "--schedules", "20", "--threads", "8", code=1, cwd=tmp_path).stdout
+    assert re.match(r"0 of \d+ schedules? clean: ", told.splitlines()[-1])
+    report = emulate(SOURCE_LINES, LAUNCH, "--ignore", "race", "--schedules", "20", "--all", code=1)
+    assert report["schedules_clean"] + len(report["found"]) == report["schedules_run"] == 20
