@@ -6,22 +6,30 @@
 namespace fovea::emulation {
 namespace {
 
-bool is_cause(const emu::Finding& finding) {
+// Whether a race is between lanes of a warp. The copies that a warp starts are none of its lanes.
+bool is_within_warp(const emu::Finding& finding) {
+  return finding.kind == emu::FindingKind::kRace && finding.other &&
+         finding.other->kernel == finding.kernel && finding.other->block == finding.block &&
+         finding.other->warp == finding.warp && !finding.instruction.starts_with("cp.") &&
+         !finding.other->instruction.starts_with("cp.");
+}
+
+int rank_of(const emu::Finding& finding) {
   switch (finding.kind) {
     case emu::FindingKind::kRace:
     case emu::FindingKind::kRegisterRace:
     case emu::FindingKind::kNoProxyFence:
     case emu::FindingKind::kNoTensorFence:
-      return true;
+      return is_within_warp(finding) ? 1 : 0;
     default:
-      return false;
+      return 2;
   }
 }
 
 }  // namespace
 
 void put_causes_first(std::vector<emu::Finding>& findings) {
-  std::ranges::stable_partition(findings, is_cause);
+  std::ranges::stable_sort(findings, {}, rank_of);
 }
 
 std::string_view source_line(std::string_view source) {

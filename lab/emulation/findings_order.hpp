@@ -8,7 +8,8 @@
 
 namespace fovea::emulation {
 
-/// Moves races and missing fences before the findings that may follow from them.
+/// Moves races and missing fences before the findings that may follow from them, and races between
+/// warps before those within one, which a barrier of the block mends as well.
 void put_causes_first(std::vector<emu::Finding>& findings);
 
 /// Returns the line that a finding's source begins with: "a.cu:12" of "a.cu:12 (inlined at ...)".

@@ -11,6 +11,36 @@
 namespace fovea::emulation {
 namespace {
 
+// A race of an access of warp 1 with one of another warp.
+emu::Finding race(int warp, const std::string& source = "", int line = 0,
+                  const std::string& instruction = "ld.shared.f32") {
+  return {.kind = emu::FindingKind::kRace,
+          .message = "",
+          .kernel = "sum",
+          .instruction = instruction,
+          .line = line,
+          .source = source,
+          .warp = 1,
+          .other = emu::EarlierAccess{.kernel = "sum",
+                                      .instruction = "st.shared.f32",
+                                      .line = 7,
+                                      .source = source.empty() ? "" : "a.cu:5",
+                                      .warp = warp}};
+}
+
+TEST(FindingsOrderTest, RacesBetweenWarpsComeFirst) {
+  std::vector<emu::Finding> findings = {{.kind = emu::FindingKind::kUninitialized, .message = ""},
+                                        race(1, "within"),
+                                        race(2, "between"),
+                                        race(1, "copy", 0, "cp.async.ca.shared.global")};
+  put_causes_first(findings);
+  ASSERT_EQ(findings.size(), 4U);
+  EXPECT_EQ(findings[0].source, "between");
+  EXPECT_EQ(findings[1].source, "copy");
+  EXPECT_EQ(findings[2].source, "within");
+  EXPECT_EQ(findings[3].kind, emu::FindingKind::kUninitialized);
+}
+
 TEST(FindingsOrderTest, PlacesOfASource) {
   const std::vector<SourceLine> lines =
       source_lines("/my (old)/a.cu:8 (inlined at a.cu:20) (inlined at b.cu:30) (inside crt/m.h:4)",
