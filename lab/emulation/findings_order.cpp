@@ -1,7 +1,11 @@
-// Order of findings: causes before what may follow from them.
+// Order of findings, causes before what may follow from them, and one finding for each line.
 #include "lab/emulation/findings_order.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
+
+#include <fmt/format.h>
 
 namespace fovea::emulation {
 namespace {
@@ -26,6 +30,12 @@ int rank_of(const emu::Finding& finding) {
   }
 }
 
+template <typename Access>
+std::string line_of(const Access& access) {
+  return access.source.empty() ? fmt::format("{}", access.line)
+                               : std::string(source_line(access.source));
+}
+
 }  // namespace
 
 void put_causes_first(std::vector<emu::Finding>& findings) {
@@ -34,6 +44,25 @@ void put_causes_first(std::vector<emu::Finding>& findings) {
 
 std::string_view source_line(std::string_view source) {
   return source.substr(0, std::min(source.find(" (inlined at "), source.find(" (inside ")));
+}
+
+std::string line_key(const emu::Finding& finding) {
+  return fmt::format("{}\n{}\n{}\n{}", emu::name_of(finding.kind), finding.kernel, line_of(finding),
+                     finding.other ? line_of(*finding.other) : "");
+}
+
+std::vector<emu::Finding> merged_by_line(const std::vector<emu::Finding>& findings) {
+  std::vector<emu::Finding> merged;
+  std::map<std::string, std::size_t> places;  // by key, in `merged`
+  for (const emu::Finding& finding : findings) {
+    const auto [place, is_new] = places.try_emplace(line_key(finding), merged.size());
+    if (is_new) {
+      merged.push_back(finding);
+    } else {
+      merged[place->second].count += finding.count;
+    }
+  }
+  return merged;
 }
 
 }  // namespace fovea::emulation

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <set>
 #include <system_error>
-#include <tuple>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -191,7 +190,7 @@ std::vector<std::string> compiler_lines(const Mismatch& mismatch, const PtxOrigi
 Json sarif_log(std::span<const Outcome> outcomes, const PtxOrigin& ptx, std::string_view version) {
   Json results = Json::array();
   std::set<std::string> rules;
-  std::set<std::tuple<emu::FindingKind, int, int, std::string>> known_findings;
+  std::set<std::string> known_findings;
   std::set<std::string> known_buffers;
   const auto add = [&](Json result, std::uint64_t seed) {
     rules.insert(result["ruleId"].get<std::string>());
@@ -199,9 +198,8 @@ Json sarif_log(std::span<const Outcome> outcomes, const PtxOrigin& ptx, std::str
     results.push_back(std::move(result));
   };
   for (const Outcome& outcome : outcomes) {
-    for (const emu::Finding& finding : outcome.report.findings) {
-      const int other = finding.other ? finding.other->line : 0;
-      if (known_findings.emplace(finding.kind, finding.line, other, finding.kernel).second) {
+    for (const emu::Finding& finding : merged_by_line(outcome.report.findings)) {
+      if (known_findings.insert(line_key(finding)).second) {
         add(result_of(finding, ptx), outcome.seed);
       }
     }

@@ -1,4 +1,4 @@
-// Findings as they are listed: with the callers of their lines.
+// Findings as they are listed: causes first, one for each line of the source, with its callers.
 #include "lab/emulation/findings_order.hpp"
 
 #include <string>
@@ -39,6 +39,27 @@ TEST(FindingsOrderTest, RacesBetweenWarpsComeFirst) {
   EXPECT_EQ(findings[1].source, "copy");
   EXPECT_EQ(findings[2].source, "within");
   EXPECT_EQ(findings[3].kind, emu::FindingKind::kUninitialized);
+}
+
+TEST(FindingsOrderTest, ALineOfTheSourceHasOneFinding) {
+  std::vector<emu::Finding> findings = {race(2, "a.cu:8 (inlined at a.cu:20)", 50),
+                                        race(2, "a.cu:8 (inlined at a.cu:30)", 60),
+                                        race(2, "a.cu:9", 70),
+                                        race(2, "", 80),
+                                        race(2, "", 90),
+                                        race(2, "a.cu:8", 100)};
+  findings[1].count = 5;
+  const std::vector<emu::Finding> merged = merged_by_line(findings);
+  ASSERT_EQ(merged.size(), 4U);
+  EXPECT_EQ(merged[0].line, 50);
+  EXPECT_EQ(merged[0].count, 7U);
+  EXPECT_EQ(merged[1].count, 1U);
+  // The other access, the kernel and the kind belong to it as well.
+  findings = {race(2, "a.cu:8"), race(2, "a.cu:8"), race(2, "a.cu:8"), race(2, "a.cu:8")};
+  findings[1].other->source = "a.cu:6";
+  findings[2].kernel = "other";
+  findings[3].kind = emu::FindingKind::kNoProxyFence;
+  EXPECT_EQ(merged_by_line(findings).size(), 4U);
 }
 
 TEST(FindingsOrderTest, PlacesOfASource) {

@@ -1,5 +1,6 @@
 """`fovea emulate`: findings as compilers print them and in SARIF, and the names that they have."""
 
+import collections
 import json
 import re
 
@@ -139,6 +140,26 @@ def test_the_line_outside_of_the_toolkit_leads(run_fovea, files, tmp_path):
         options = ("--ignore", f"race@{place}", "--unwritten-stores", "--json")
         report = json.loads(run_fovea(*files, *options, code=1, cwd=tmp_path).stdout)
         assert {found["kind"] for found in report["found"][0]["findings"]} == {"mismatch"}
+
+
+def test_a_line_has_one_finding_and_the_json_has_all(run_fovea, emulate, files, tmp_path):
+    load = "  ld.shared.u32 %r7, [_ZZ4sumsILi4EEvPjE4tile+508];\n"
+    ptx = SOURCE_LINES.replace(load, 3 * load)
+    options = ("--schedules", "8", "--all")
+    count, lines = 0, []
+    for outcome in emulate(ptx, LAUNCH, *options, code=1)["found"]:
+        races = [found for found in outcome["findings"] if found["kind"] == "race"]
+        count += len(races)
+        counts = collections.Counter()
+        for race in races:
+            counts[race["source"], race["other"]["source"]] += race["count"]
+        lines += counts.values()
+    assert count > len(lines)
+    (tmp_path / "sums.ptx").write_text(ptx)
+    told = run_fovea(*files, *options, code=1, cwd=tmp_path).stdout
+    told = [line for line in told.splitlines() if ": race: " in line]
+    assert all("__syncthreads() (bar.sync)" in line or "__syncwarp() (bar.warp.sync)" in line for line in told)
+    assert [int((re.search(r"\((\d+) times\)$", line) or [0, 1])[1]) for line in told] == lines
 
 
 def test_clean_schedules_are_counted(run_fovea, emulate, files, tmp_path):
