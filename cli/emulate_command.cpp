@@ -56,7 +56,7 @@ struct EmulateArguments {
   bool all = false;
   std::string trace;
   FindingOutputs findings;
-  std::uint64_t most_operations = 1'000'000'000;
+  std::uint64_t most_operations = 40'000'000;  // about a minute
   std::uint64_t resident_blocks = emu::RunOptions{}.resident_blocks;
   EmulateChecks checks;
   bool any_path = false;

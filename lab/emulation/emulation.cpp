@@ -256,6 +256,7 @@ Outcome Emulation::run_one(const emu::RunOptions& options) const {
     fail("{}: {}", file_.name, error.what());
   }
   put_causes_first(outcome.report.findings);
+  say_what_raises_limits(outcome.report.findings);
   for (emu::Finding& finding : outcome.report.findings) {
     if (const std::string place = place_text(finding.global); !place.empty()) {
       finding.place = place;

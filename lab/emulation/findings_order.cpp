@@ -42,6 +42,14 @@ void put_causes_first(std::vector<emu::Finding>& findings) {
   std::ranges::stable_sort(findings, {}, rank_of);
 }
 
+void say_what_raises_limits(std::vector<emu::Finding>& findings) {
+  for (emu::Finding& finding : findings) {
+    if (finding.kind == emu::FindingKind::kNoProgress) {
+      finding.message += "; --most-operations allows more";
+    }
+  }
+}
+
 std::string_view source_line(std::string_view source) {
   return source.substr(0, std::min(source.find(" (inlined at "), source.find(" (inside ")));
 }

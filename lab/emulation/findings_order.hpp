@@ -13,6 +13,9 @@ namespace fovea::emulation {
 /// warps before those within one, which a barrier of the block mends as well.
 void put_causes_first(std::vector<emu::Finding>& findings);
 
+/// Adds the name of the option to findings of runs that a limit has ended.
+void say_what_raises_limits(std::vector<emu::Finding>& findings);
+
 /// Returns the line that a finding's source begins with: "a.cu:12" of "a.cu:12 (inlined at ...)".
 [[nodiscard]] std::string_view source_line(std::string_view source);
 

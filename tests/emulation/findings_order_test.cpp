@@ -62,6 +62,14 @@ TEST(FindingsOrderTest, ALineOfTheSourceHasOneFinding) {
   EXPECT_EQ(merged_by_line(findings).size(), 4U);
 }
 
+TEST(FindingsOrderTest, ALimitNamesTheOptionThatRaisesIt) {
+  std::vector<emu::Finding> findings = {
+      {.kind = emu::FindingKind::kNoProgress, .message = "it has not ended"}, race(2)};
+  say_what_raises_limits(findings);
+  EXPECT_EQ(findings[0].message, "it has not ended; --most-operations allows more");
+  EXPECT_EQ(findings[1].message, "");
+}
+
 TEST(FindingsOrderTest, PlacesOfASource) {
   const std::vector<SourceLine> lines =
       source_lines("/my (old)/a.cu:8 (inlined at a.cu:20) (inlined at b.cu:30) (inside crt/m.h:4)",

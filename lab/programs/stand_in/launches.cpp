@@ -200,6 +200,7 @@ void Gpu::run_group(const Group& group) {
   for (std::size_t i = 0; i < reports.size(); ++i) {
     journal_.add_ignored(reports[i].ignored_by);
     emulation::put_causes_first(reports[i].findings);
+    emulation::say_what_raises_limits(reports[i].findings);
     for (emu::Finding& finding : reports[i].findings) {
       if (std::string place = place_text(finding.global); finding.global != 0 && !place.empty()) {
         finding.place = std::move(place);
