@@ -57,7 +57,7 @@ struct EmulateArguments {
   bool all = false;
   std::string trace;
   FindingOutputs findings;
-  std::uint64_t most_operations = 1'000'000'000;
+  std::uint64_t most_operations = 40'000'000;  // about a minute
   std::uint64_t resident_blocks = emu::RunOptions{}.resident_blocks;
   EmulateChecks checks;
   bool any_path = false;
@@ -211,9 +211,8 @@ int emulate(const EmulateArguments& arguments, const KernelSource& source, int t
     }
   }
   if (arguments.json.prints_text()) {
-    std::cout << fmt::format("{} of {} schedule{} clean: {} operations in {:.2f} s\n",
-                             report.run - report.failed.size(), report.run,
-                             report.run == 1 ? "" : "s", report.steps, seconds);
+    std::cout << fmt::format("{} of {} schedule{} clean: {} operations in {:.2f} s\n", report.clean,
+                             report.run, report.run == 1 ? "" : "s", report.steps, seconds);
   }
   if (report.run == arguments.schedules) {  // others might have left out something
     arguments.checks.say_unused(report.ignored_by);
@@ -222,6 +221,7 @@ int emulate(const EmulateArguments& arguments, const KernelSource& source, int t
                         {"first_seed", arguments.seed},
                         {"schedules", arguments.schedules},
                         {"schedules_run", report.run},
+                        {"schedules_clean", report.clean},
                         {"operations", report.steps},
                         {"seconds", seconds},
                         {"printed", report.shown.report.printed},

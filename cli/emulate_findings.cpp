@@ -9,6 +9,7 @@
 #include "cli/options.hpp"
 #include "cli/outputs.hpp"
 #include "io/atomic_file.hpp"
+#include "lab/emulation/findings_order.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -40,7 +41,7 @@ std::vector<std::string> FindingOutputs::lines(const emulation::Outcome& outcome
       lines.push_back(what.text());
     }
   };
-  std::ranges::for_each(outcome.report.findings, add);
+  std::ranges::for_each(emulation::merged_by_line(outcome.report.findings), add);
   std::ranges::for_each(outcome.mismatches, add);
   return lines;
 }

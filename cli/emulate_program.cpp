@@ -1,6 +1,7 @@
 // `fovea emulate -- PROGRAM`: runs a whole program with the emulator in the place of the GPU.
 #include "cli/emulate_program.hpp"
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"
 #include "lab/emulation/emulation.hpp"
+#include "lab/emulation/findings_order.hpp"
 #include "lab/programs/run_program.hpp"
 
 namespace fovea::cli {
@@ -66,7 +68,11 @@ void print_summary(const programs::ProgramResult& result) {
     say("no findings");
   }
   if (!summary.findings.empty()) {
-    say(fmt::format("{}, in {}", count_text(summary.findings.size(), "finding"),
+    std::set<std::string> lines;  // as they were told
+    for (const programs::JournalSummary::Accusation& accusation : summary.findings) {
+      lines.insert(emulation::line_key(accusation.finding));
+    }
+    say(fmt::format("{}, in {}", count_text(lines.size(), "finding"),
                     launches_text(summary.accused_launches)));
   }
   if (!summary.refusals.empty()) {

@@ -48,16 +48,26 @@ bool can_go_on_behind(FindingKind kind) {
   }
 }
 
+namespace {
+
+// Returns a place as in Finding::source, without the lines inside the toolkit's headers; they are
+// long, and what one of them does the instruction tells.
+std::string_view short_source(std::string_view source) {
+  return source.substr(0, source.find(" (inside "));
+}
+
+}  // namespace
+
 std::string Finding::text() const {
-  std::string text =
-      fmt::format("{}: {}: {} at line {}{}: {}{} [block {}, warp {}, lanes {:#010x}]", kernel,
-                  name_of(kind), instruction, line, source.empty() ? "" : ", " + source, message,
-                  place.empty() ? "" : " (" + place + ")", fmt::join(block, ","), warp, lanes);
+  std::string text = fmt::format(
+      "{}: {}: {} at line {}{}{}: {}{} [block {}, warp {}, lanes {:#010x}]", kernel, name_of(kind),
+      instruction, line, source.empty() ? "" : ", ", short_source(source), message,
+      place.empty() ? "" : " (" + place + ")", fmt::join(block, ","), warp, lanes);
   if (other.has_value()) {
-    text += fmt::format("; earlier access: {}: {} at line {}{} [block {}, warp {}]", other->kernel,
-                        other->instruction, other->line,
-                        other->source.empty() ? "" : ", " + other->source,
-                        fmt::join(other->block, ","), other->warp);
+    text +=
+        fmt::format("; earlier access: {}: {} at line {}{}{} [block {}, warp {}]", other->kernel,
+                    other->instruction, other->line, other->source.empty() ? "" : ", ",
+                    short_source(other->source), fmt::join(other->block, ","), other->warp);
   }
   return count > 1 ? fmt::format("{} ({} times)", text, count) : text;
 }

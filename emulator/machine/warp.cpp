@@ -12,6 +12,7 @@
 #include "emulator/machine/cluster.hpp"
 #include "emulator/machine/finding_log.hpp"
 #include "emulator/machine/special_registers.hpp"
+#include "emulator/program/source_text.hpp"
 #include "fovea_emulator/error.hpp"
 
 namespace emu {
@@ -20,22 +21,6 @@ namespace {
 // What ends an operation that all lanes must execute, where some that were let go on may still
 // come.
 struct LanesApart {};
-
-// Formats the source of an operation as "file.cuh:12", if the PTX has line information.
-std::string source_text(const Program& program, const Op& op) {
-  const std::vector<std::string>& files = program.module->files;
-  const syntax::SourcePlace& place = op.instruction->source;
-  const auto name = [&](int file, int line) {
-    const auto number = static_cast<std::size_t>(file);
-    return file > 0 && number < files.size() ? fmt::format("{}:{}", files[number], line)
-                                             : std::string();
-  };
-  std::string text = name(place.file, place.line);
-  if (const std::string caller = name(place.inlined_file, place.inlined_line); !caller.empty()) {
-    text += fmt::format(" (inlined at {})", caller);
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -48,7 +33,7 @@ EarlierAccess earlier_access(const races::RunRaces& run, const races::Access& ac
   return {.kernel = source_name(program.function->name),
           .instruction = op.instruction->opcode,
           .line = op.instruction->line,
-          .source = source_text(program, op),
+          .source = source_text(program, *op.instruction),
           .block = record.blocks[warp / record.warps],
           .warp = static_cast<int>(warp % record.warps)};
 }
@@ -407,7 +392,7 @@ Finding Warp::describe(FindingKind kind, const Op& op, Lanes lanes, std::string 
           .kernel = source_name(program.function->name),
           .instruction = op.instruction->opcode,
           .line = op.instruction->line,
-          .source = source_text(program, op),
+          .source = source_text(program, *op.instruction),
           .block = block_.index(),
           .warp = index_,
           .lanes = lanes,

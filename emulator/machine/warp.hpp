@@ -129,6 +129,7 @@ class Warp {
            splits_[split].awaited_splits == 0;
   }
   [[nodiscard]] Block& block() { return block_; }
+  [[nodiscard]] const Block& block() const { return block_; }
   [[nodiscard]] const Grid& grid() const;
   [[nodiscard]] int index() const { return index_; }
   /// Lanes that have not exited.

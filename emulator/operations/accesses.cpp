@@ -2,8 +2,11 @@
 #include "emulator/operations/accesses.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,8 +30,16 @@ std::uint32_t operation_number(Warp& warp, const Op& op) {
 
 namespace {
 
-std::string conflict_message(const Warp& warp, const races::Conflict& conflict, bool is_write,
-                             const std::string& where) {
+// Whether an instruction accesses memory itself, not by a copy or product beside the warps.
+bool is_of_threads(std::string_view opcode) {
+  constexpr std::array<std::string_view, 4> kMnemonics = {"ld", "st", "atom", "red"};
+  return opcode.find(".async") == opcode.npos &&
+         std::ranges::any_of(
+             kMnemonics, [&](std::string_view mnemonic) { return opcode.starts_with(mnemonic); });
+}
+
+std::string conflict_message(const Warp& warp, const Op& op, const races::Conflict& conflict,
+                             const EarlierAccess& other, bool is_write, const std::string& where) {
   const std::string_view verb = is_write ? "writes" : "reads";
   const std::string_view participle = conflict.is_other_write ? "written" : "read";
   switch (conflict.kind) {
@@ -51,7 +62,8 @@ std::string conflict_message(const Warp& warp, const races::Conflict& conflict, 
     case races::ConflictKind::kOtherLanes:
       return fmt::format(
           "it {} {}, which another access has {}; other lanes of that access's warp have arrived "
-          "at an mbarrier since, but no bar.warp.sync orders the access before their arrival",
+          "at an mbarrier since, but no __syncwarp() (bar.warp.sync) orders the access before "
+          "their arrival",
           verb, where, participle);
     case races::ConflictKind::kUnordered:
       break;
@@ -63,9 +75,12 @@ std::string conflict_message(const Warp& warp, const races::Conflict& conflict, 
         "no griddepcontrol.wait has waited for it",
         verb, where, participle);
   }
+  const bool is_between_warps = other.block == warp.block().index() && other.warp != warp.index() &&
+                                is_of_threads(other.instruction) &&
+                                is_of_threads(op.instruction->opcode);
   return fmt::format(
-      "it {} {}, which another access has {}, and no synchronisation orders the two accesses", verb,
-      where, participle);
+      "it {} {}, which another access has {}, and no synchronisation{} orders the two accesses",
+      verb, where, participle, is_between_warps ? ", such as __syncthreads() (bar.sync)," : "");
 }
 
 }  // namespace
@@ -77,8 +92,9 @@ void report_conflict(const Warp& warp, const Op& op, Lanes lanes, const races::C
       conflict.kind == races::ConflictKind::kNoProxyFence    ? FindingKind::kNoProxyFence
       : conflict.kind == races::ConflictKind::kNoTensorFence ? FindingKind::kNoTensorFence
                                                              : FindingKind::kRace;
-  warp.report(kind, op, lanes, conflict_message(warp, conflict, is_write, where),
-              earlier_access(warp.races()->run(), conflict.other), global, std::move(place));
+  EarlierAccess other = earlier_access(warp.races()->run(), conflict.other);
+  std::string message = conflict_message(warp, op, conflict, other, is_write, where);
+  warp.report(kind, op, lanes, std::move(message), std::move(other), global, std::move(place));
 }
 
 namespace {
@@ -119,15 +135,14 @@ void check_lane(Warp& warp, const Op& op, int lane, bool is_write, std::uint64_t
   if (conflict.has_value()) {
     const std::string other = conflict->lane < 0 ? std::string("other lanes have")
                                                  : fmt::format("lane {} has", conflict->lane);
-    warp.report(
-        FindingKind::kRace, op, lane < 0 ? kAllLanes : lane_bit(lane),
-        fmt::format("it {} shared memory at {:#x}, which {} {}, without a bar.warp.sync or other "
-                    "barrier in between",
-                    is_write ? "writes" : "reads", block.shared_base() + conflict->offset, other,
-                    conflict->is_write ? "written" : "read"),
-        earlier_access(warp.races()->run(),
-                       warp.races()->settled_access(warp.actor(), conflict->operation)),
-        0, place_name(warp, op, conflict->offset));
+    warp.report(FindingKind::kRace, op, lane < 0 ? kAllLanes : lane_bit(lane),
+                fmt::format("it {} shared memory at {:#x}, which {} {}, without a __syncwarp() "
+                            "(bar.warp.sync) or other barrier in between",
+                            is_write ? "writes" : "reads", block.shared_base() + conflict->offset,
+                            other, conflict->is_write ? "written" : "read"),
+                earlier_access(warp.races()->run(),
+                               warp.races()->settled_access(warp.actor(), conflict->operation)),
+                0, place_name(warp, op, conflict->offset));
   }
 }
 

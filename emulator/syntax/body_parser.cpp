@@ -132,7 +132,7 @@ class BodyParser : DeclarationReader {
     if (token.text == ".reg") {
       read_registers();
     } else if (token.text == ".loc") {
-      place_ = read_place();
+      read_source();
     } else if (token.text == ".pragma") {
       skip_to(';');
     } else if (token.text == ".shared" || token.text == ".local" || token.text == ".param") {
@@ -142,6 +142,34 @@ class BodyParser : DeclarationReader {
     } else if (token.text != ".extern") {
       fail(token, "unsupported directive");
     }
+  }
+
+  // Reads a .loc. The call in whose place it was inlined is the last one above at that position:
+  // compilers write the .loc of a call before those of what is inlined there.
+  void read_source() {
+    const SourceDirective directive = read_place();
+    source_ = {.position = directive.position};
+    if (directive.inlined_at) {
+      const auto [call, is_unknown] = last_places_.try_emplace(
+          *directive.inlined_at, SourcePlace{.position = *directive.inlined_at});
+      source_.caller = number_of_call(call->second);
+    }
+    if (last_places_.insert_or_assign(source_.position, source_).second) {
+      charge_memory(kPlaceBytes);
+    }
+  }
+
+  // Returns the number of a call in Function::calls, to which it is added when it is another one
+  // than the last at its position.
+  int number_of_call(const SourcePlace& call) {
+    std::vector<SourcePlace>& calls = function_.calls;
+    const auto [last, is_new] = last_calls_.try_emplace(call.position, 0);
+    if (is_new || calls[static_cast<std::size_t>(last->second)].caller != call.caller) {
+      charge_memory(kPlaceBytes);
+      last->second = static_cast<int>(calls.size());
+      calls.push_back(call);
+    }
+    return last->second;
   }
 
   void add_variable(const Token& token, Variable variable) {
@@ -201,7 +229,7 @@ class BodyParser : DeclarationReader {
     charge_memory(kInstructionBytes);
     instruction.opcode = opcode.text;
     instruction.line = opcode.line;
-    instruction.source = place_;
+    instruction.source = source_;
     while (!lexer_.peek().is(';')) {
       instruction.operands.push_back(read_operand(0));
       if (!lexer_.peek().is(';')) {
@@ -393,7 +421,9 @@ class BodyParser : DeclarationReader {
   int scope_ = 0;
   int depth_ = 1;
   std::vector<TargetList> target_lists_;
-  SourcePlace place_;
+  SourcePlace source_;                                   // of the last .loc
+  std::map<SourcePosition, SourcePlace> last_places_{};  // the last one at each position
+  std::map<SourcePosition, int> last_calls_{};           // numbers of the last ones that were added
 };
 
 }  // namespace

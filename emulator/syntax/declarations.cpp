@@ -289,14 +289,18 @@ void DeclarationReader::read_performance_directives(Function& function) {
   }
 }
 
-SourcePlace DeclarationReader::read_place() {
+SourceDirective DeclarationReader::read_place() {
   const auto read_number = [&] {
     return static_cast<int>(expect_integer_up_to(std::numeric_limits<int>::max()));
   };
-  SourcePlace place;
-  place.file = read_number();
-  place.line = read_number();
-  read_number();  // column
+  const auto read_position = [&] {
+    SourcePosition position;
+    position.file = read_number();
+    position.line = read_number();
+    position.column = read_number();
+    return position;
+  };
+  SourceDirective place{.position = read_position()};
   while (take_if(',')) {
     const Token attribute = lexer_.take();
     if (attribute.text == "function_name") {
@@ -305,9 +309,7 @@ SourcePlace DeclarationReader::read_place() {
         expect_integer();
       }
     } else if (attribute.text == "inlined_at") {
-      place.inlined_file = read_number();
-      place.inlined_line = read_number();
-      read_number();
+      place.inlined_at = read_position();
     } else {
       fail(attribute, "expected function_name or inlined_at");
     }

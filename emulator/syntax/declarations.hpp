@@ -18,6 +18,12 @@ namespace emu::syntax {
 /// Size in bits of a fundamental type: 32 for ".b32".
 std::optional<int> bits_of_type(std::string_view name);
 
+/// Operands of .loc.
+struct SourceDirective {
+  SourcePosition position{};
+  std::optional<SourcePosition> inlined_at{};  // a call, whose own .loc is above
+};
+
 /// Reads declarations; each function begins behind the name of the directive.
 class DeclarationReader : public InitialValueReader {
  public:
@@ -38,7 +44,7 @@ class DeclarationReader : public InitialValueReader {
   /// function.
   void read_performance_directives(Function& function);
   /// Reads the operands of .loc.
-  SourcePlace read_place();
+  SourceDirective read_place();
 
  private:
   /// Type of a declaration: ".align 16 .v4 .f32".

@@ -27,6 +27,7 @@ constexpr std::size_t kRegisterBytes = 256;
 constexpr std::size_t kBlockBytes = 512;
 constexpr std::size_t kFunctionBytes = 1024;
 constexpr std::size_t kNameBytes = 256;
+constexpr std::size_t kPlaceBytes = 128;  // of a source, which a .loc names
 constexpr std::size_t kTargetBytes = 64;  // of each target of a branch to one of many
 
 }  // namespace emu::syntax

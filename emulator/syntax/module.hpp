@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,13 +17,20 @@
 
 namespace emu::syntax {
 
-/// Source line that the compiler's debug information gives for an instruction, and the call into
-/// which it was inlined.
-struct SourcePlace {
+/// Position in a source, as .loc names it.
+struct SourcePosition {
   int file = 0;  // number in Module::files; 0: unknown
   int line = 0;
-  int inlined_file = 0;
-  int inlined_line = 0;
+  int column = 0;
+
+  friend auto operator<=>(const SourcePosition&, const SourcePosition&) = default;
+};
+
+/// Position that the compiler's debug information gives for instructions, and the call in whose
+/// place they were inlined.
+struct SourcePlace {
+  SourcePosition position{};
+  int caller = -1;  // number in Function::calls; -1: not inlined
 };
 
 enum class OperandKind : std::uint8_t {
@@ -118,6 +126,7 @@ struct Function {
   std::size_t call_bytes = 0;         // size of the .param of calls, which share places
   std::vector<std::vector<int>> branch_targets{};
   std::vector<Instruction> instructions{};
+  std::vector<SourcePlace> calls{};  // those in whose place something was inlined
 
   /// The function's own symbol of a number: its parameters come first, then its results, then its
   /// variables.

@@ -227,6 +227,7 @@ Outcome Emulation::run_one(const emu::RunOptions& options) const {
     fail("{}: {}", file_.name, error.what());
   }
   put_causes_first(outcome.report.findings);
+  say_what_raises_limits(outcome.report.findings);
   for (emu::Finding& finding : outcome.report.findings) {
     if (const std::string place = place_text(finding.global); !place.empty()) {
       finding.place = place;
@@ -263,6 +264,7 @@ ScheduleReport Emulation::run(const ScheduleOptions& options) const {
       report.ignored_by[i] += outcome.report.ignored_by[i];
     }
     const bool is_clean = outcome.is_clean();
+    report.clean += is_clean ? 1 : 0;
     if (!is_clean && index < first) {
       first = index;
     }

@@ -51,6 +51,7 @@ struct ScheduleOptions {
 struct ScheduleReport {
   std::uint64_t run =
       0;  // number of schedules that were run; unless `all`, none starts after a failure
+  std::uint64_t clean = 0;  // number of them that are clean
   std::uint64_t steps = 0;  // number of operations that warps executed in these schedules
   std::vector<std::uint64_t> ignored_by{};  // findings left out by each of RunOptions::ignored
   std::vector<Outcome> failed{};  // schedules that are not clean, by seed; at most one unless `all`

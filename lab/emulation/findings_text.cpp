@@ -2,22 +2,32 @@
 #include "lab/emulation/findings_text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <filesystem>
 #include <set>
 #include <system_error>
-#include <tuple>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "lab/emulation/findings_order.hpp"
 
 namespace fovea::emulation {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kInlined = " (inlined at ";
+// A line behind the first of a finding's source: how it begins, and what it is.
+struct OtherLine {
+  std::string_view prefix{};
+  std::string_view note{};
+};
+constexpr std::array kOtherLines = {
+    OtherLine{" (inlined at ", "inlined here"},
+    OtherLine{" (inside ", "inside this header of the toolkit"},
+};
 constexpr std::string_view kMismatch = "mismatch";
 
 SourceLine parse_place(std::string_view text) {
@@ -99,8 +109,8 @@ Json result_of(const emu::Finding& finding, const PtxOrigin& ptx) {
         location(source_lines(finding.other->source, ptx, finding.other->line).front(),
                  finding.other->kernel, message_of(*finding.other, ptx)));
   }
-  if (places.size() > 1) {
-    related.push_back(location(places[1], finding.kernel, "inlined here"));
+  for (const SourceLine& place : std::span(places).subspan(1)) {
+    related.push_back(location(place, finding.kernel, std::string(place.note)));
   }
   if (!finding.source.empty() && ptx.is_kept) {
     related.push_back(location({ptx.file, finding.line}, finding.kernel, "the instruction"));
@@ -136,12 +146,20 @@ std::vector<SourceLine> source_lines(std::string_view source, const PtxOrigin& p
   if (source.empty()) {
     return {{ptx.file, ptx.is_kept ? line : 1}};
   }
-  const std::size_t inlined = source.find(kInlined);
-  std::vector<SourceLine> places = {parse_place(source.substr(0, inlined))};
-  if (inlined != std::string_view::npos) {
-    std::string_view caller = source.substr(inlined + kInlined.size());
-    caller.remove_suffix(1);
-    places.push_back(parse_place(caller));
+  const std::string_view first = source_line(source);
+  std::vector<SourceLine> places = {parse_place(first)};
+  source.remove_prefix(first.size());
+  while (!source.empty()) {
+    const auto* const other = std::ranges::find_if(
+        kOtherLines, [&](const OtherLine& known) { return source.starts_with(known.prefix); });
+    if (other == kOtherLines.end()) {
+      break;
+    }
+    source.remove_prefix(other->prefix.size());
+    const std::string_view text = source_line(source);
+    places.push_back(parse_place(text.substr(0, text.rfind(')'))));
+    places.back().note = other->note;
+    source.remove_prefix(text.size());
   }
   return places;
 }
@@ -156,8 +174,8 @@ std::vector<std::string> compiler_lines(const emu::Finding& finding, const PtxOr
     lines.push_back(
         fmt::format("{}:{}: note: {}", other.file, other.line, message_of(*finding.other, ptx)));
   }
-  if (places.size() > 1) {
-    lines.push_back(fmt::format("{}:{}: note: inlined here", places[1].file, places[1].line));
+  for (const SourceLine& place : std::span(places).subspan(1)) {
+    lines.push_back(fmt::format("{}:{}: note: {}", place.file, place.line, place.note));
   }
   if (!finding.source.empty() && ptx.is_kept) {
     lines.push_back(fmt::format("{}:{}: note: the instruction", ptx.file, finding.line));
@@ -172,7 +190,7 @@ std::vector<std::string> compiler_lines(const Mismatch& mismatch, const PtxOrigi
 Json sarif_log(std::span<const Outcome> outcomes, const PtxOrigin& ptx, std::string_view version) {
   Json results = Json::array();
   std::set<std::string> rules;
-  std::set<std::tuple<emu::FindingKind, int, int, std::string>> known_findings;
+  std::set<std::string> known_findings;
   std::set<std::string> known_buffers;
   const auto add = [&](Json result, std::uint64_t seed) {
     rules.insert(result["ruleId"].get<std::string>());
@@ -180,9 +198,8 @@ Json sarif_log(std::span<const Outcome> outcomes, const PtxOrigin& ptx, std::str
     results.push_back(std::move(result));
   };
   for (const Outcome& outcome : outcomes) {
-    for (const emu::Finding& finding : outcome.report.findings) {
-      const int other = finding.other ? finding.other->line : 0;
-      if (known_findings.emplace(finding.kind, finding.line, other, finding.kernel).second) {
+    for (const emu::Finding& finding : merged_by_line(outcome.report.findings)) {
+      if (known_findings.insert(line_key(finding)).second) {
         add(result_of(finding, ptx), outcome.seed);
       }
     }

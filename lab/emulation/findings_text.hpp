@@ -15,6 +15,7 @@ namespace fovea::emulation {
 struct SourceLine {
   std::string file{};
   int line = 0;
+  std::string_view note{};  // what it is to the first line: "inlined here"
 };
 
 /// The file that lines of the PTX are in.
@@ -23,8 +24,8 @@ struct PtxOrigin {
   bool is_kept = true;  // false: `file` is a CUDA source or a program, whose PTX nobody sees
 };
 
-/// Parses what a finding has as source, "a.cuh:12 (inlined at b.cu:34)"; without it returns the
-/// line of the PTX, or the beginning of the file where that is not kept.
+/// Parses what a finding has as source, "a.cuh:12 (inlined at b.cu:34) (inside c.h:56)"; without it
+/// returns the line of the PTX, or the beginning of the file where that is not kept.
 [[nodiscard]] std::vector<SourceLine> source_lines(std::string_view source, const PtxOrigin& ptx,
                                                    int line);
 
@@ -35,7 +36,8 @@ struct PtxOrigin {
                                                       const PtxOrigin& ptx);
 
 /// Returns a SARIF 2.1.0 log: one result per finding, whose related location is the earlier access.
-/// Schedules that find the same have one result together. `version` is the program's.
+/// What is found at the same lines of the source has one result together. `version` is the
+/// program's.
 [[nodiscard]] nlohmann::ordered_json sarif_log(std::span<const Outcome> outcomes,
                                                const PtxOrigin& ptx, std::string_view version);
 

@@ -18,6 +18,7 @@
 #include "io/text.hpp"
 #include "lab/emulation/emulation.hpp"
 #include "lab/emulation/field.hpp"
+#include "lab/emulation/findings_order.hpp"
 #include "lab/emulation/findings_text.hpp"
 
 namespace fovea::programs {
@@ -74,7 +75,7 @@ void Journal::add_finding(const LaunchRecord& launch, const emu::Finding& findin
          {"launch", launch.number},
          {"seed", seed},
          {"finding", emulation::to_json(finding)}});
-  if (told_.insert(key).second) {
+  if (told_.insert(emulation::line_key(finding)).second) {
     tell_finding(launch, finding, seed);
   }
 }

@@ -94,6 +94,48 @@ def test_an_option_that_ignores_nothing_is_a_warning():
     assert warning.filename == __file__
 
 
+def test_results_are_judged_in_every_schedule():
+    wanted = np.full(64, 7, np.uint32)
+    to = np.zeros(64, np.uint32)
+    assert turns("bar.sync 0;", emu.out(to), expect=wanted).is_clean
+    options = ["--no-races", "--unwritten-stores"]
+    report = turns("", to, expect={0: wanted}, options=options, schedules=50)
+    (finding,) = report.findings
+    assert finding.kind == "mismatch" and re.match(r"buffer b0: \d+ of 64 elements are wrong", finding.message)
+    assert str(finding) == f"mismatch: {finding.message} [seed {finding.seed}]"
+    assert (to != wanted).any()  # it is what that schedule has computed
+    with pytest.raises(emu.FindingsError, match="mismatch: buffer b1: 1 of 1000 elements are wrong"):
+        x, y = saxpy_arrays()
+        wanted = 2 * x + 1
+        wanted[3] += 1
+        emu.check(SAXPY, "saxpy", 4, 256, np.int32(1000), np.float32(2), x, y, expect={3: wanted})
+
+
+def test_results_may_differ_as_much_as_is_said():
+    def is_clean(**options):
+        x, y = saxpy_arrays(32)
+        return emu.run(SAXPY, "saxpy", 1, 32, np.int32(32), np.float32(2), x, y, **options).is_clean
+
+    wanted = 2 * np.arange(32, dtype=np.float32) + 1
+    assert is_clean(expect={3: wanted}) and not is_clean(expect={3: wanted + 0.25})
+    assert is_clean(expect={3: wanted + 0.25}, atol=0.25) and not is_clean(expect={3: wanted + 0.25}, atol=0.125)
+    assert is_clean(expect={3: wanted * 1.01}, rtol=0.01) and not is_clean(expect={3: wanted * 1.02}, rtol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("expect", "error", "message"),
+    [
+        (np.zeros(32), ValueError, "expect: several arguments are arrays"),
+        ({1: np.zeros(32)}, TypeError, "expect: there is no argument 1 that is an array"),
+        ({4: np.zeros(32)}, TypeError, "expect: there is no argument 4 that is an array"),
+        ({3: np.zeros(31)}, ValueError, r"expect: argument 3 has the shape \(32,\), not \(31,\)"),
+    ],
+)
+def test_expectations_that_fit_no_argument(expect, error, message):
+    with pytest.raises(error, match=message):
+        emu.run(SAXPY, "saxpy", 1, 32, np.int32(32), np.float32(2), *saxpy_arrays(32), expect=expect)
+
+
 def test_unknown_options_are_named():
     with pytest.raises(TypeError, match="unknown options: schedule; expected schedules, seed"):
         turns("", np.zeros(64, np.uint32), schedule=3)
@@ -159,6 +201,85 @@ def test_addresses_of_arrays_are_an_array():
         emu.check(DOUBLE_EACH, "", 1, 3, emu.pointers(x, y))
     with pytest.raises(emu.FindingsError, match="uninitialised"):
         emu.check(DOUBLE_EACH, "", 1, 2, emu.pointers(x, emu.out(y)))
+
+
+# Doubles a number, whose address is at byte 8 of a struct, and writes it to the address at byte 24.
+DOUBLE = """
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry double_it(.param .align 8 .b8 of[32])
+{
+  .reg .b32 %r<3>;
+  .reg .b64 %rd<3>;
+  ld.param.u32 %r1, [of];
+  ld.param.u64 %rd1, [of+8];
+  ld.param.u64 %rd2, [of+24];
+  ld.global.u32 %r2, [%rd1];
+  mul.lo.u32 %r2, %r1, %r2;
+  st.global.u32 [%rd2], %r2;
+  ret;
+}
+"""
+
+
+def test_structs_have_addresses_of_arrays():
+    x, y = np.array([3], np.uint32), np.zeros(1, np.uint32)
+    inner = emu.struct(emu.out(y))
+    emu.check(DOUBLE, "", 1, 1, emu.struct(np.int32(2), x, np.int16(1), inner))
+    assert y[0] == 6
+    with pytest.raises(fovea.Error, match="beyond the 32 bytes of the struct"):
+        emu.run(DOUBLE, "", 1, 1, emu.struct(np.int32(2), x, y, y, y))
+    fields = emu.struct(b"abc", np.int16(1), emu.struct(b"a", x), emu.TensorMap(x, [1])).fields()
+    assert [offset for offset, _ in fields] == [0, 4, 8, 64]
+
+
+def test_cooperative_launches_run_all_blocks_at_a_time():
+    # Each of 8 blocks counts, and waits until all have: more than run at a time otherwise.
+    wait = """
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry meet(.param .u64 count)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<3>;
+  .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [count];
+  atom.global.gpu.add.u32 %r1, [%rd1], 1;
+$again:
+  ld.relaxed.gpu.global.u32 %r2, [%rd1];
+  setp.lt.u32 %p1, %r2, 8;
+  @%p1 bra $again;
+  ret;
+}
+"""
+    options = {"schedules": 2, "options": ["--most-operations", "20000"]}
+    emu.check(wait, "", 8, 1, np.zeros(1, np.uint32), cooperative=True, **options)
+    with pytest.raises(emu.FindingsError, match="no progress"):
+        emu.check(wait, "", 8, 1, np.zeros(1, np.uint32), **options)
+
+
+def test_the_place_of_a_finding_is_the_first_line_of_its_source():
+    source = "/my code/a.cu:12 (inlined at /my code/b.cu:34) (inside /cuda/crt/mma.hpp:56)"
+    first = emu.Finding("k", "ld.shared.u32", 5, source, (0, 0, 0), 1, "race", "it reads", 1, 0)
+    assert first.source_line == "/my code/a.cu:12" and first.file == "/my code/a.cu"
+    assert "at /my code/a.cu:12 (inlined at /my code/b.cu:34): it reads" in str(first)
+    same = emu.Finding("k", "ld.shared.u32", 9, source, (0, 0, 0), 1, "race", "it reads", 1, 0, count=2)
+    other = emu.Finding("k", "ld.shared.u32", 9, "", (0, 0, 0), 1, "race", "it reads", 1, 0)
+    lines = str(emu.FindingsError((first, same, other))).splitlines()
+    assert len(lines) == 2 and lines[0].endswith("(3 times)")
+
+
+def test_a_missing_program_is_told_before_a_source_is_compiled(monkeypatch, tmp_path):
+    monkeypatch.setenv("FOVEA_BIN", str(tmp_path / "absent"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    source = "__global__ void work() {}"
+    with pytest.raises(fovea.Error, match="absent is missing.*FOVEA_BIN"):
+        emu.run(source, "work", 1, 1)
+    with pytest.raises(fovea.Error, match="absent is missing.*FOVEA_BIN"):
+        emu.kernels(source)
 
 
 @pytest.mark.parametrize(

@@ -314,6 +314,7 @@ def test_a_kernel_that_never_ends(emulate):
     ptx = HEAD + ".visible .entry forever()\n{\n$again:\n  bra $again;\n  ret;\n}\n"
     (found,) = emulate(ptx, {"launch": {"grid": 1, "block": 32}}, "--most-operations", "10000", code=1)["found"]
     assert found["findings"][0]["kind"] == "no progress"
+    assert found["findings"][0]["message"].endswith("; --most-operations allows more")
 
 
 @pytest.mark.parametrize("option", [("--trace", "trace.txt"), ("--schedules", "5")])

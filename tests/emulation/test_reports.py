@@ -1,5 +1,6 @@
 """`fovea emulate`: findings as compilers print them and in SARIF, and the names that they have."""
 
+import collections
 import json
 import re
 
@@ -107,3 +108,65 @@ def test_json_has_the_names_of_places_and_kernels(emulate):
     (finding,) = (each for each in emulate(unwritten, LAUNCH, code=1)["found"][0]["findings"] if "buffer" not in each)
     assert finding["kind"] == "uninitialised" and re.fullmatch(r"x\[[0246], 0\]", finding["place"])
     assert finding["count"] == 128
+
+
+# The load at line 14 is in a header of the toolkit, which is inlined twice.
+CHAIN = SOURCE_LINES.replace(
+    "  .loc 1 14 5\n",
+    """  .loc 1 30 3
+  .loc 1 14 5, function_name $a, inlined_at 1 30 3
+  .loc 2 219 9, function_name $b, inlined_at 1 14 5
+  .loc 2 203 9, function_name $c, inlined_at 2 219 9
+""",
+).replace(".file 1", '.file 2 "/usr/local/cuda/include/cuda_pipeline_helpers.h"\n.file 1')
+
+
+def test_the_line_outside_of_the_toolkit_leads(run_fovea, files, tmp_path):
+    (tmp_path / "sums.ptx").write_text(CHAIN)
+    command = (*files, "--schedules", "8", "--all")
+    text = run_fovea(*command, code=1, cwd=tmp_path).stdout
+    assert ", /code/my kernels/sums.cu:14 (inlined at /code/my kernels/sums.cu:30)" in text and "helpers" not in text
+    gnu = run_fovea(*command, "--format", "gnu", "--sarif", "out.sarif", code=1, cwd=tmp_path).stdout
+    notes = re.findall(r"^/code/my kernels/sums\.cu:14: error: .*\[race\]\n((?:.*: note: .*\n)+)", gnu, re.MULTILINE)
+    assert notes and all(re.findall(r":(\d+): note: in", each) == ["30", "219", "203"] for each in notes)
+    (run,) = json.loads((tmp_path / "out.sarif").read_text())["runs"]
+    related = [
+        [place["physicalLocation"]["region"]["startLine"] for place in result["relatedLocations"]]
+        for result in run["results"]
+        if result["locations"][0]["physicalLocation"]["region"]["startLine"] == 14
+    ]
+    assert related and all(lines[:4] == [12, 30, 219, 203] for lines in related)
+    for place in ("sums.cu:14", "sums.cu:30", "cuda_pipeline_helpers.h:219"):
+        options = ("--ignore", f"race@{place}", "--unwritten-stores", "--json")
+        report = json.loads(run_fovea(*files, *options, code=1, cwd=tmp_path).stdout)
+        assert {found["kind"] for found in report["found"][0]["findings"]} == {"mismatch"}
+
+
+def test_a_line_has_one_finding_and_the_json_has_all(run_fovea, emulate, files, tmp_path):
+    load = "  ld.shared.u32 %r7, [_ZZ4sumsILi4EEvPjE4tile+508];\n"
+    ptx = SOURCE_LINES.replace(load, 3 * load)
+    options = ("--schedules", "8", "--all")
+    count, lines = 0, []
+    for outcome in emulate(ptx, LAUNCH, *options, code=1)["found"]:
+        races = [found for found in outcome["findings"] if found["kind"] == "race"]
+        count += len(races)
+        counts = collections.Counter()
+        for race in races:
+            counts[race["source"], race["other"]["source"]] += race["count"]
+        lines += counts.values()
+    assert count > len(lines)
+    (tmp_path / "sums.ptx").write_text(ptx)
+    told = run_fovea(*files, *options, code=1, cwd=tmp_path).stdout
+    told = [line for line in told.splitlines() if ": race: " in line]
+    assert all("__syncthreads() (bar.sync)" in line or "__syncwarp() (bar.warp.sync)" in line for line in told)
+    assert [int((re.search(r"\((\d+) times\)$", line) or [0, 1])[1]) for line in told] == lines
+
+
+def test_clean_schedules_are_counted(run_fovea, emulate, files, tmp_path):
+    # Every schedule has the race; several begin at a time.
+    report = emulate(SOURCE_LINES, LAUNCH, "--schedules", "20", "--threads", "8", code=1)
+    assert report["schedules_clean"] == 0 and len(report["found"]) == 1
+    told = run_fovea(*files, "--schedules", "20", "--threads", "8", code=1, cwd=tmp_path).stdout
+    assert re.match(r"0 of \d+ schedules? clean: ", told.splitlines()[-1])
+    report = emulate(SOURCE_LINES, LAUNCH, "--ignore", "race", "--schedules", "20", "--all", code=1)
+    assert report["schedules_clean"] + len(report["found"]) == report["schedules_run"] == 20

@@ -112,10 +112,14 @@ TEST_F(GoingOnTest, SourcesNameLinesToLeaveOut) {
   add.u32 %r4, %r2, %r3;
   add.u32 %r5, %r5, %r2;
   st.shared.u32 [%r4], %r1;
-  .loc 1 41 3
+  .loc 1 70 3
+  .loc 1 60 3, function_name $a, inlined_at 1 70 3
+  .loc 1 41 3, function_name $b, inlined_at 1 60 3
+  .loc 2 5 3, function_name $c, inlined_at 1 41 3
   ld.shared.u32 %r6, [%r5];)",
                                   "") +
-                           "\n.file 1 \"/code/kernels/sum.cu\"\n";
+                           "\n.file 1 \"/code/kernels/sum.cu\"\n"
+                           ".file 2 \"/cuda/crt/mma.hpp\"\n";
   const std::string with_words = [&] {
     std::string all = text;
     const std::string_view size = ".address_size 64\n";
@@ -130,6 +134,9 @@ TEST_F(GoingOnTest, SourcesNameLinesToLeaveOut) {
   EXPECT_TRUE(is_clean("sum.cu:40"));
   EXPECT_TRUE(is_clean("kernels/sum.cu:41"));
   EXPECT_TRUE(is_clean("/code/kernels/sum.cu:41"));
+  for (const std::string_view place : {"sum.cu:60", "sum.cu:70", "crt/mma.hpp:5"}) {
+    EXPECT_TRUE(is_clean(place)) << place;
+  }
   EXPECT_FALSE(is_clean("um.cu:41"));
   EXPECT_FALSE(is_clean("sum.cu:4"));
   EXPECT_FALSE(is_clean("sum.cu:42"));

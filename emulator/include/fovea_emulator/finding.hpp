@@ -56,7 +56,10 @@ struct Finding {
   std::string kernel{};       // as in the source
   std::string instruction{};  // opcode
   int line = 0;               // line of the PTX
-  std::string source{};       // "file.cuh:12", if the PTX has line information
+  /// "file.cu:12 (inlined at file.cu:34) (inside cuda_fp16.hpp:56)", if the PTX has line
+  /// information: the innermost line outside of the CUDA toolkit's headers, the calls in whose
+  /// place it was inlined, and the lines of these headers that were inlined there.
+  std::string source{};
   std::array<std::uint32_t, 3> block{};
   int warp = -1;
   std::uint32_t lanes = 0;   // mask of the lanes concerned

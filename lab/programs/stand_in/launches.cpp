@@ -207,6 +207,7 @@ void Gpu::run_group(const Group& group) {
 void Gpu::add_findings(const Group& group, const LaunchRecord& record,
                        std::vector<emu::Finding>& findings, std::uint64_t seed) {
   emulation::put_causes_first(findings);
+  emulation::say_what_raises_limits(findings);
   for (emu::Finding& finding : findings) {
     if (std::string place = place_text(finding.global); finding.global != 0 && !place.empty()) {
       finding.place = std::move(place);

@@ -36,6 +36,40 @@ class pointers:
         self.arrays = arrays
 
 
+class struct:
+    """Stands for a struct that is passed by value and contains addresses of arrays.
+
+    Its members are what arguments are, in their order, each at a multiple of its alignment, as C++ lays them out; `bytes`
+    have none. A struct without addresses may be `bytes` or an item of a structured NumPy array.
+    """
+
+    def __init__(self, *members: Argument) -> None:
+        self.members = members
+
+    def fields(self) -> list[tuple[int, Argument]]:
+        """Returns each member behind its offset."""
+        return self._layout()[0]
+
+    def _layout(self) -> tuple[list[tuple[int, Argument]], int, int]:
+        """The members behind their offsets, the size, and the alignment."""
+        fields, end, largest = [], 0, 1
+        for member in self.members:
+            if isinstance(member, struct):
+                _, size, alignment = member._layout()
+            elif isinstance(member, TensorMap):
+                size, alignment = 128, 64
+            elif isinstance(member, (bytes, bytearray)):
+                size, alignment = len(member), 1
+            elif isinstance(member, np.void):
+                size, alignment = member.nbytes, member.dtype.alignment
+            else:
+                size = alignment = member.nbytes if isinstance(member, np.generic) else 8  # an address
+            offset = -(-end // alignment) * alignment
+            fields.append((offset, member))
+            end, largest = offset + size, max(largest, alignment)
+        return fields, -(-end // largest) * largest, largest
+
+
 @dataclasses.dataclass(frozen=True)
 class TensorMap:
     """A tensor map (CUtensorMap) over an array, for a `__grid_constant__` parameter.
@@ -71,6 +105,7 @@ class Launch:
         cluster: number of blocks per cluster.
         shared: bytes of dynamic shared memory.
         dependent: whether it is a programmatic dependent launch.
+        cooperative: whether all its blocks run at a time, as `grid.sync()` needs.
     """
 
     kernel: str
@@ -80,6 +115,46 @@ class Launch:
     cluster: Size = 1
     shared: int = 0
     dependent: bool = False
+    cooperative: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Expected:
+    """What arrays should have after the launches, by the positions of arguments: each array, and what is wanted."""
+
+    arrays: Mapping[int, tuple[np.ndarray[Any, Any], Any]]
+    rtol: float
+    atol: float
+
+
+def expected_of(arguments: Sequence[Argument], expect: Any, rtol: float, atol: float) -> Expected:
+    """Returns what is expected: of each argument that a mapping names by its position, or else of the only array.
+
+    Raises:
+        TypeError, ValueError: an argument is no array, or another shape is expected; or it is not clear of which.
+    """
+    arrays = {
+        index: argument.array if isinstance(argument, out) else argument
+        for index, argument in enumerate(arguments)
+        if isinstance(argument, (np.ndarray, out))
+    }
+    if expect is None:
+        wanted = {}
+    elif isinstance(expect, Mapping):
+        wanted = dict(expect)
+    else:
+        outs = [index for index in arrays if isinstance(arguments[index], out)] or list(arrays)
+        if len(outs) != 1:
+            raise ValueError(
+                "expect: several arguments are arrays; wrap the result in out(), or pass {position: array}"
+            )
+        wanted = {outs[0]: expect}
+    for index, array in wanted.items():
+        if index not in arrays:
+            raise TypeError(f"expect: there is no argument {index} that is an array; positions count from 0")
+        if np.shape(array) not in ((), arrays[index].shape):
+            raise ValueError(f"expect: argument {index} has the shape {arrays[index].shape}, not {np.shape(array)}")
+    return Expected({index: (arrays[index], array) for index, array in wanted.items()}, rtol, atol)
 
 
 def _size(size: Size) -> int | list[int]:
@@ -105,6 +180,7 @@ class LaunchFile:
                     "cluster": _size(launch.cluster),
                     "shared_bytes": launch.shared,
                     "dependent": launch.dependent,
+                    "cooperative": launch.cooperative,
                     "arguments": [self._argument(i, argument) for i, argument in enumerate(launch.arguments)],
                 }
                 for launch in launches
@@ -119,6 +195,8 @@ class LaunchFile:
             return {"buffer": self._pointers(index, argument)}
         if isinstance(argument, TensorMap):
             return {"tensor_map": self._tensor_map(index, argument)}
+        if isinstance(argument, struct):
+            return {"struct": [{"at": offset, **self._argument(index, member)} for offset, member in argument.fields()]}
         if isinstance(argument, (bytes, bytearray)):
             return {"bytes": bytes(argument).hex()}
         if isinstance(argument, np.void):
@@ -128,7 +206,7 @@ class LaunchFile:
             return {f"u{8 * argument.dtype.itemsize}": bits}
         raise TypeError(
             f"argument {index} is a {type(argument).__name__}; expected a NumPy array, a NumPy scalar such as "
-            "numpy.int32(3) or numpy.float32(3), bytes, pointers(), or a TensorMap"
+            "numpy.int32(3) or numpy.float32(3), bytes, pointers(), struct(), or a TensorMap"
         )
 
     def _buffer(self, index: int, argument: np.ndarray[Any, Any] | out) -> str:
@@ -150,6 +228,19 @@ class LaunchFile:
             buffer["content"] = {"file": f"{name}.in"}
         self._buffers[name] = buffer
         return name
+
+    def expect(self, expected: Expected) -> None:
+        """Has every schedule compare what is in an argument's array with what should be there. Launches come first."""
+        for index, (array, wanted) in expected.arrays.items():
+            name = self._buffer(index, array)
+            buffer = self._buffers[name]
+            if "compare" in buffer:
+                raise ValueError(f"expect: argument {index} is an array for which another argument expects something")
+            content = np.broadcast_to(np.asarray(wanted), array.shape).astype(array.dtype)
+            content.tofile(self._folder / f"{name}.expected")
+            buffer["compare"] = {"file": f"{name}.expected"}
+            if expected.rtol or expected.atol:
+                buffer["compare"] |= {"relative": expected.rtol, "absolute": expected.atol}
 
     def _pointers(self, index: int, argument: pointers) -> str:
         addresses = [{"buffer": self._buffer(index, array)} for array in argument.arrays]
