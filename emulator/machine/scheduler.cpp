@@ -296,8 +296,7 @@ void Scheduler::take_turn(Report& report) {
 void Scheduler::go_on_at_limit(const Report& report) {
   const bool has_released = releases_ < kMaxReleases && release_waiting_lanes();
   releases_ += has_released ? 1 : 0;
-  if (has_released ||
-      (releases_ > 0 && report.steps - options_.max_steps <= options_.max_steps)) {
+  if (has_released || (releases_ > 0 && report.steps - options_.max_steps <= options_.max_steps)) {
     step_limit_ = report.steps + options_.max_steps / kMaxReleases;
     return;
   }
@@ -356,9 +355,8 @@ void Scheduler::stop_at_missing_lanes() const {
 
 void Scheduler::stop_deadlocked() {
   // Splits have joined others where all lanes of a warp have met again.
-  std::erase_if(runnable_, [](const Runnable& runnable) {
-    return !runnable.warp->can_run(runnable.split);
-  });
+  std::erase_if(runnable_,
+                [](const Runnable& runnable) { return !runnable.warp->can_run(runnable.split); });
   for (const auto& cluster : resident_clusters_) {
     if (runnable_.empty() && !cluster->async_works().empty()) {
       const AsyncWork& work = *cluster->async_works().front();

@@ -124,8 +124,8 @@ Outcome run_alloc(Warp& warp, const Op& op, Lanes lanes) {
   }
   split.ticket = -1;
   const int lane = std::countr_zero(lanes);
-  const Memory memory = resolve_own_shared(
-      warp, op, lane, space, address_of(warp, operand, lane), 4, FindingKind::kOutOfBounds);
+  const Memory memory = resolve_own_shared(warp, op, lane, space, address_of(warp, operand, lane),
+                                           4, FindingKind::kOutOfBounds);
   const auto address = static_cast<std::uint32_t>(*column);
   std::memcpy(memory.bytes, &address, sizeof(address));
   memory.set_written(0, sizeof(address), true);

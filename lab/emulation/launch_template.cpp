@@ -93,8 +93,8 @@ std::string element_type(const std::string& type) {
   return std::string(name == kNames.end() ? "f32" : name->in_file);
 }
 
-// Adds a buffer of what a pointer points to; behind a pointer to pointers, with addresses of another
-// buffer.
+// Adds a buffer of what a pointer points to; behind a pointer to pointers, with addresses of
+// another buffer.
 void add_buffer(nlohmann::ordered_json& buffers, const std::string& name, const std::string& type) {
   const std::string element = pointed_to(type);
   if (element.ends_with('*')) {
@@ -104,8 +104,7 @@ void add_buffer(nlohmann::ordered_json& buffers, const std::string& name, const 
     buffers[name] = {{"type", "u64"}, {"content", {{"addresses", std::move(addresses)}}}};
     add_buffer(buffers, of_elements, element);
   } else {
-    buffers[name] = {
-        {"type", element_type(element)}, {"shape", {kElements}}, {"content", "zeros"}};
+    buffers[name] = {{"type", element_type(element)}, {"shape", {kElements}}, {"content", "zeros"}};
   }
 }
 

@@ -96,9 +96,9 @@ TEST(LaunchFileTest, BuffersHoldAddressesOfBuffers) {
   EXPECT_NE(message_of(text_of(R"("bytes": 12,)", R"([{"buffer": "y"}])"))
                 .find("12 is not a multiple of the 8 bytes of u64"),
             std::string::npos);
-  EXPECT_NE(message_of(text_of(R"("type": "u8", "bytes": 16,)", "[]"))
-                .find("addresses are u64, not u8"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of(text_of(R"("type": "u8", "bytes": 16,)", "[]")).find("addresses are u64, not u8"),
+      std::string::npos);
   EXPECT_NE(message_of(text_of("", R"([{"buffer": "z"}])")).find("unknown buffer \"z\""),
             std::string::npos);
   EXPECT_NE(message_of(text_of(R"("type": "f32",)", "[]")).find("addresses are u64, not f32"),

@@ -242,8 +242,8 @@ TEST_F(LaunchControlTest, TheBytesOfAResponseAreExpected) {
                   std::string(TakeOverParts().wait)),
             Kinds{})
       << last_.text();
-  EXPECT_TRUE(found("mbarrier.arrive.shared::cta.b64 %rd5, [full];")
-                  .contains(FindingKind::kBarrierMisuse));
+  EXPECT_TRUE(
+      found("mbarrier.arrive.shared::cta.b64 %rd5, [full];").contains(FindingKind::kBarrierMisuse));
 }
 
 // Clusters of 2 x 1 blocks; the first block asks for both.

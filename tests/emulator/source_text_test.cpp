@@ -1,4 +1,5 @@
-// Sources in findings: which line leads, the calls that it was inlined at, and lines of the toolkit.
+// Sources in findings: which line leads, the calls that it was inlined at, and lines of the
+// toolkit.
 #include "emulator/program/source_text.hpp"
 
 #include <string>

@@ -204,15 +204,13 @@ TEST_F(UnwrittenValuesTest, BitFieldsOfALocalWordAreSetOneByOne) {
 // Bits of a word that were written stay known when the word is moved; of %r7 5 were.
 TEST_F(UnwrittenValuesTest, BitFieldsAreMoved) {
   const auto found = [&](std::string_view moves, std::string_view mask) {
-    return is_found(std::string("and.b32 %r7, %r9, -32; or.b32 %r7, %r7, 9;") +
-                    std::string(moves) + "and.b32 %r10, %r5, " + std::string(mask) +
-                    "; st.global.u32 [%rd3], %r10;");
+    return is_found(std::string("and.b32 %r7, %r9, -32; or.b32 %r7, %r7, 9;") + std::string(moves) +
+                    "and.b32 %r10, %r5, " + std::string(mask) + "; st.global.u32 [%rd3], %r10;");
   };
   for (const std::string_view moves :
        {"{ .param .align 4 .b8 a[4]; .param .align 4 .b8 b[4]; st.param.b32 [a], %r7;"
         "call (b), pass, (a); ld.param.b32 %r5, [b]; }",
-        "call (%r5), hand_over, (%r7);",
-        "setp.ge.u32 %p1, %r1, 0; selp.b32 %r5, %r7, %r1, %p1;",
+        "call (%r5), hand_over, (%r7);", "setp.ge.u32 %p1, %r1, 0; selp.b32 %r5, %r7, %r1, %p1;",
         "setp.ge.u32 %p1, %r1, 0; selp.b32 %r5, %r9, %r7, !%p1;",
         "mov.b32 {%rs2, %rs3}, %r7; mov.b32 %r5, {%rs2, %rs3};"}) {
     EXPECT_FALSE(found(moves, "31")) << moves;
