@@ -90,8 +90,9 @@ constexpr std::string_view kAll = "setp.eq.u32 %p4, %r1, %r1;";
 
 TEST_F(PublishingTest, OneLaneDoesNotPublishWhatTheOthersHaveWritten) {
   expect_race({});
-  EXPECT_NE(last_.message.find("no bar.warp.sync orders the access before their arrival"),
-            std::string::npos)
+  EXPECT_NE(
+      last_.message.find("no __syncwarp() (bar.warp.sync) orders the access before their arrival"),
+      std::string::npos)
       << last_.message;
   ASSERT_TRUE(last_.other.has_value());
   EXPECT_EQ(last_.other->instruction, "st.shared.u32");

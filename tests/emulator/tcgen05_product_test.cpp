@@ -21,9 +21,9 @@ unsigned one_of(std::mt19937& random, unsigned count) {
 }
 
 Element small_float(std::mt19937& random) {
-  constexpr std::array kAll = {Element::kE4M3, Element::kE5M2, Element::kE2M3, Element::kE3M2,
-                               Element::kE2M1};
-  return kAll.at(random() % kAll.size());
+  constexpr std::array kElements = {Element::kE4M3, Element::kE5M2, Element::kE2M3, Element::kE3M2,
+                                    Element::kE2M1};
+  return kElements.at(random() % kElements.size());
 }
 
 bool has_bytes_or_more(Element element) {

@@ -276,9 +276,11 @@ STORED:
   };
   EXPECT_EQ(findings(kSync, kSync), FindingKinds{});
   EXPECT_EQ(findings("", kSync), FindingKinds{FindingKind::kRace});
-  EXPECT_NE(last_.text().find("without a bar.warp.sync"), std::string::npos) << last_.text();
+  EXPECT_NE(last_.text().find("without a __syncwarp() (bar.warp.sync)"), std::string::npos)
+      << last_.text();
   EXPECT_EQ(findings(kSync, ""), FindingKinds{FindingKind::kRace});
-  EXPECT_NE(last_.text().find("without a bar.warp.sync"), std::string::npos) << last_.text();
+  EXPECT_NE(last_.text().find("without a __syncwarp() (bar.warp.sync)"), std::string::npos)
+      << last_.text();
 }
 
 // A grid has ended when what its copies write is there.
