@@ -166,8 +166,8 @@ def test_what_was_to_be_searched_and_is_not_launched_is_told(run, options, told)
 
 def test_launches_with_several_findings_are_counted_once(run):
     _, errors, report = run("matrices", flags=("-arch=sm_90", "-lineinfo", "-DFORGOTTEN"), code=1)
-    assert len(report["found"]) > 1
-    assert f"{len(report['found'])} findings, in 1 launch\n" in errors
+    counted = re.search(r"(\d+) findings, in 1 launch\n", errors)
+    assert counted and 1 < int(counted[1]) < len(report["found"])  # those of the same lines of the source are one
 
 
 def test_clusters_dependent_launches_and_tensor_maps(run):
