@@ -16,7 +16,7 @@
 namespace fovea::emulation {
 namespace {
 
-constexpr std::size_t kMaxCharacters = 1000;
+constexpr std::size_t kLongestExpression = 1000;
 constexpr int kMaxDepth = 50;  // of parentheses and signs
 
 bool is_digit(char c) {
@@ -211,8 +211,8 @@ bool is_name(std::string_view text) {
 }
 
 std::int64_t evaluate(std::string_view text, const Values& values) {
-  if (text.size() > kMaxCharacters) {
-    fail("an expression must have at most {} characters", kMaxCharacters);
+  if (text.size() > kLongestExpression) {
+    fail("an expression must have at most {} characters", kLongestExpression);
   }
   try {
     return Parser(text, values).whole();
