@@ -46,38 +46,24 @@ std::pair<std::int64_t, std::int64_t> matrix_of(const Shape& shape) {
 }
 
 gpu::TensorMapDesc on_device(const emu::TensorMapDesc& map, gpu::DevicePtr address) {
-  gpu::TensorMapDesc desc{.address = address, .rank = map.rank};
-  switch (map.type) {
-    case emu::TensorMapType::kU8:
-      desc.type = gpu::TensorMapType::kU8;
-      break;
-    case emu::TensorMapType::kF16:
-      desc.type = gpu::TensorMapType::kF16;
-      break;
-    case emu::TensorMapType::kBF16:
-      desc.type = gpu::TensorMapType::kBF16;
-      break;
-    case emu::TensorMapType::kF32:
-      desc.type = gpu::TensorMapType::kF32;
-      break;
-    default:
-      fail("tensor maps of a card have elements of u8, f16, bf16 or f32");
+  constexpr std::array kTypes = {std::pair{emu::TensorMapType::kU8, gpu::TensorMapType::kU8},
+                                 std::pair{emu::TensorMapType::kF16, gpu::TensorMapType::kF16},
+                                 std::pair{emu::TensorMapType::kBF16, gpu::TensorMapType::kBF16},
+                                 std::pair{emu::TensorMapType::kF32, gpu::TensorMapType::kF32}};
+  constexpr std::array kSwizzles = {std::pair{emu::TensorMapSwizzle::kNone, gpu::Swizzle::kNone},
+                                    std::pair{emu::TensorMapSwizzle::k32, gpu::Swizzle::k32},
+                                    std::pair{emu::TensorMapSwizzle::k64, gpu::Swizzle::k64},
+                                    std::pair{emu::TensorMapSwizzle::k128, gpu::Swizzle::k128}};
+  const auto type = std::ranges::find(kTypes, map.type, [](const auto& row) { return row.first; });
+  const auto swizzle =
+      std::ranges::find(kSwizzles, map.swizzle, [](const auto& row) { return row.first; });
+  if (type == kTypes.end() || swizzle == kSwizzles.end()) {
+    fail(
+        "tensor maps of a card have elements of u8, f16, bf16 or f32, and the swizzle none, 32B, "
+        "64B or 128B");
   }
-  switch (map.swizzle) {
-    case emu::TensorMapSwizzle::kNone:
-      break;
-    case emu::TensorMapSwizzle::k32:
-      desc.swizzle = gpu::Swizzle::k32;
-      break;
-    case emu::TensorMapSwizzle::k64:
-      desc.swizzle = gpu::Swizzle::k64;
-      break;
-    case emu::TensorMapSwizzle::k128:
-      desc.swizzle = gpu::Swizzle::k128;
-      break;
-    default:
-      fail("tensor maps of a card have the swizzle none, 32B, 64B or 128B");
-  }
+  gpu::TensorMapDesc desc{
+      .type = type->second, .address = address, .rank = map.rank, .swizzle = swizzle->second};
   const auto rank = static_cast<std::size_t>(map.rank);
   if (map.fill != emu::TensorMapFill::kZero ||
       std::any_of(map.element_strides.begin(), map.element_strides.begin() + map.rank,
